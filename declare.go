@@ -3,7 +3,6 @@ package vkomp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -61,32 +60,11 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	if items, err = rt.undeclaredLocked(items); err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
-	for _, m := range items {
-		if err := rt.pinned.half(&m); err != nil {
-			return fmt.Errorf("%s: %w", label, err)
-		}
-	}
 	if len(items) == 0 {
 		return nil
 	}
-	var opened []*device
-	for _, dev := range rt.devices {
-		if dev.opened() != nil {
-			opened = append(opened, dev)
-		}
-	}
-	// If one device cannot take the items, none gets them.
-	if len(opened) > 1 {
-		for _, dev := range opened {
-			if err := dev.canDeclare(label, items); err != nil {
-				return fmt.Errorf("on device %d: %w", dev.number, err)
-			}
-		}
-	}
-	for _, dev := range opened {
-		if err := dev.declareLocked(dev.opened(), label, items); err != nil {
-			return fmt.Errorf("on device %d: %w", dev.number, err)
-		}
+	if err := rt.declareOnDevicesLocked(label, items); err != nil {
+		return err
 	}
 	rt.declared = append(rt.declared, items...)
 	if events := rt.events.Load(); events != nil {
@@ -95,6 +73,34 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 			numbers[k] = k
 		}
 		events.Declared(numbers, items)
+	}
+	return nil
+}
+
+// declareOnDevicesLocked gives items storage on the devices in use, or after an error on none. The
+// caller holds every device's life.
+func (rt *Runtime) declareOnDevicesLocked(label string, items []memory.Map) error {
+	for k := range items {
+		if err := rt.pinned.half(&items[k]); err != nil {
+			return fmt.Errorf("%s: %w", label, err)
+		}
+	}
+	var claimed []*sched.Scheduler
+	for _, dev := range rt.devices {
+		s := dev.opened()
+		if s == nil {
+			continue
+		}
+		if err := rt.claim(s, label, items); err != nil {
+			for _, s := range claimed {
+				rt.unclaim(s, label, items)
+			}
+			return fmt.Errorf("on device %d: %w", dev.number, err)
+		}
+		claimed = append(claimed, s)
+	}
+	for _, s := range claimed {
+		s.Declare(items)
 	}
 	return nil
 }
@@ -152,31 +158,21 @@ func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	return fresh, nil
 }
 
-// declareLocked gives items storage on the device, whose scheduler is s. The caller holds d.life.
-func (d *device) declareLocked(s *sched.Scheduler, label string, items []memory.Map) error {
-	if len(items) == 0 {
-		return nil
-	}
-	scope := d.rt.graph.NewScope()
+// claim maps items on a device, where none of them may be present.
+func (rt *Runtime) claim(s *sched.Scheduler, label string, items []memory.Map) error {
+	scope := rt.graph.NewScope()
 	defer scope.Retire()
-	return s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Infinite: true})
+	return s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: items, Absent: true})
 }
 
-// canDeclare returns the error with which the open device would refuse the items, or nil.
-func (d *device) canDeclare(label string, items []memory.Map) error {
-	s := d.opened()
-	scope := d.rt.graph.NewScope()
+// unclaim takes claim back. Constructs that have mapped the items in the meantime keep them.
+func (rt *Runtime) unclaim(s *sched.Scheduler, label string, items []memory.Map) {
+	scope := rt.graph.NewScope()
 	defer scope.Retire()
-	trial := slices.Clone(items)
-	for k := range trial {
-		if s.Present(trial[k].Section) {
-			return fmt.Errorf("%s: %s: %w", label, trial[k].Label, ErrAssociated)
-		}
-		trial[k].Type = memory.MapAlloc
+	released := slices.Clone(items)
+	for k := range released {
+		released[k].Type = memory.MapRelease
 	}
-	err := s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Enter: trial, Structured: true})
-	if errors.Is(err, ErrPartialOverlap) {
-		err = fmt.Errorf("%w: %w", ErrAssociated, err)
-	}
-	return err
+	// It fails if the device has been lost, and nothing is mapped there any more.
+	_ = s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Exit: released})
 }

@@ -1,6 +1,8 @@
 package vkomp_test
 
 import (
+	"context"
+	"runtime"
 	"testing"
 
 	"github.com/vkomp/vkomp"
@@ -102,6 +104,49 @@ func TestDeclarationThatOneDeviceRefusesIsMadeOnNone(t *testing.T) {
 	err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x[50:]), vkomp.To(y)}})
 	refused(t, "a declaration beside another", err, vkomp.ErrAssociated)
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[0], Maps: []vkomp.Arg{vkomp.Delete(y)}}))
+}
+
+// Another goroutine maps the storage, or a part, on the second device while it is declared.
+func TestDeclarationBesideMapsIsMadeOnAllDevicesOrNone(t *testing.T) {
+	rt, devices := openTwice(t)
+	ctx := t.Context()
+	warm := fill(10, 1)
+	for _, d := range devices {
+		must(t, rt.TargetData(ctx, vkomp.TargetData{Device: d, Maps: []vkomp.Arg{vkomp.To(warm)}}, func(context.Context) error { return nil }))
+	}
+	outcomes := [2]int{}
+	for round := range 300 {
+		x := fill(100, 1)
+		part := x
+		if round%2 == 1 {
+			part = x[20:40]
+		}
+		mapped := make(chan error)
+		begin := make(chan struct{})
+		go func() {
+			close(begin)
+			for range round % 7 {
+				runtime.Gosched()
+			}
+			mapped <- rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: devices[1], Maps: []vkomp.Arg{vkomp.To(part)}})
+		}()
+		<-begin
+		err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x)}})
+		must(t, <-mapped)
+		if err != nil {
+			refused(t, "the declaration", err, vkomp.ErrAssociated, "device 1")
+			outcomes[1]++
+		} else {
+			outcomes[0]++
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[1], Maps: []vkomp.Arg{vkomp.Release(part)}}))
+		for k, d := range devices {
+			if declared := present(d, x); declared != (err == nil) {
+				t.Fatalf("round %d: DeclareTarget: %v, and the storage is on device %d: %t", round, err, k, declared)
+			}
+		}
+	}
+	t.Logf("%d declarations, %d refusals", outcomes[0], outcomes[1])
 }
 
 func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {

@@ -216,8 +216,11 @@ func (d *device) open() (*sched.Scheduler, error) {
 	if observed != nil {
 		observed.Initialize(s)
 	}
-	if err := d.declareLocked(s, "declare target", d.rt.declared); err != nil {
-		return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
+	if len(d.rt.declared) > 0 {
+		if err := d.rt.claim(s, "declare target", d.rt.declared); err != nil {
+			return nil, errors.Join(fmt.Errorf("open device %d (%s): %w", d.number, p.Name, err), s.Close())
+		}
+		s.Declare(d.rt.declared)
 	}
 	d.repin(s)
 	d.mu.Lock()

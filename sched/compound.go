@@ -93,7 +93,7 @@ func (r *Region) Plain() bool { return r.Observer == nil && r.plain() }
 
 // plain is Plain for a region that may be observed.
 func (r *Region) plain() bool {
-	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Buffers != nil || r.Infinite || r.Found != nil || r.Site != nil ||
+	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Buffers != nil || r.Absent || r.Found != nil || r.Site != nil ||
 		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
 		return false
 	}

@@ -48,8 +48,8 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err := s.checkPinnedLocked(t); err != nil {
 		return err
 	}
-	if t.Infinite {
-		if err := s.checkUndeclaredLocked(t.Enter); err != nil {
+	if t.Absent {
+		if err := s.checkAbsentLocked(t.Enter); err != nil {
 			return err
 		}
 	}
@@ -83,9 +83,6 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		u := &t.entry.uses[i]
 		if u.Present == nil {
 			t.leaveOut(i)
-		}
-		if u.Created && t.Infinite {
-			s.presence.table.MakeInfinite(u.Present)
 		}
 		if t.Found != nil {
 			t.Found[i] = u.Present != nil
@@ -218,16 +215,6 @@ func (t *target) unpin() {
 		r.release()
 		t.dispatch.recorded = nil
 	}
-}
-
-// checkUndeclaredLocked returns an error if storage that is to be declared is present already.
-func (s *Scheduler) checkUndeclaredLocked(maps []memory.Map) error {
-	for i := range maps {
-		if block := s.touchedLocked(maps[i].Section); block != nil {
-			return fmt.Errorf("%w: %s: %s is present", ErrAssociated, maps[i].Label, block.Section)
-		}
-	}
-	return nil
 }
 
 // filledLocked lets tasks go on that wait for blocks which t fills: the copies have been made, or

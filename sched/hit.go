@@ -10,7 +10,7 @@ import (
 // hit carries out a region that is a construct as Hit describes it. It reports whether the region is
 // one; otherwise it has done nothing.
 func (s *Scheduler) hit(r *Region) bool {
-	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Infinite || r.Observer != nil ||
+	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Absent || r.Observer != nil ||
 		r.Missed || len(r.Enter) > 0 == (len(r.Exit) > 0) {
 		return false
 	}

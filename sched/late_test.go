@@ -17,8 +17,12 @@ func TestTargetIsNotReadOnceItWasHandedOver(t *testing.T) {
 		for range 4 {
 			programs.Go(func() {
 				x, scope := filled(4, 1), r.graph.NewScope()
+				// An exit that came before its enter would find nothing to unmap.
 				for range 100 {
-					for _, l := range []launch{{label: "enter", enter: []arg{to(x)}, scope: scope}, {label: "exit", exit: []arg{from(x)}, scope: scope}} {
+					for _, l := range []launch{
+						{label: "enter", enter: []arg{to(x)}, out: [][]uint32{x}, scope: scope},
+						{label: "exit", exit: []arg{from(x)}, out: [][]uint32{x}, scope: scope},
+					} {
 						if err := r.s.Run(context.Background(), r.region(l)); err != nil {
 							t.Error(err)
 						}

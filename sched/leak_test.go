@@ -128,10 +128,11 @@ func TestDeclaredStorageIsNoLeak(t *testing.T) {
 	r := newLeakRig(t)
 	x, y := filled(64, 1), filled(64, 2)
 	declaration := r.region(launch{label: "declare", enter: []arg{to(x)}, included: true})
-	declaration.Infinite = true
+	declaration.Absent = true
 	if err := r.s.Run(context.Background(), declaration); err != nil {
 		t.Fatal(err)
 	}
+	r.s.Declare(declaration.Enter)
 	r.run(launch{label: "target", kernel: "add", args: []arg{tofrom(y)}, constant: 1, included: true})
 	if err := r.s.Close(); err != nil {
 		t.Error(err)

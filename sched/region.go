@@ -24,9 +24,9 @@ type Region struct {
 	// Structured says that the end of the region unmaps what Enter maps, as that of a target
 	// construct does.
 	Structured bool
-	// Infinite says that the blocks that Enter creates have no reference count and that no exit
-	// removes them, because they are globals declared for the target.
-	Infinite bool
+	// Absent says that the construct is an error if some of the storage that Enter maps is present. It
+	// claims the storage for [Scheduler.Declare].
+	Absent bool
 	// Missed says that Hit was called for the construct and has reported false.
 	Missed bool
 	// Transfers are made between Enter and Exit, by a construct without a kernel.

@@ -30,10 +30,11 @@ func populated(t *testing.T) (r *rig, end func()) {
 		t.Fatal(err)
 	}
 	declaration := r.region(launch{label: "declare", enter: []arg{to(u)}, included: true})
-	declaration.Infinite = true
+	declaration.Absent = true
 	if err := r.s.Run(context.Background(), declaration); err != nil {
 		t.Fatal(err)
 	}
+	r.s.Declare(declaration.Enter)
 	r.run(launch{label: "exit", exit: []arg{from(y)}, included: true})
 	return r, func() {
 		t.Helper()

@@ -433,10 +433,11 @@ func TestDeclaredStorageIsNeverRemoved(t *testing.T) {
 		r.watches = false
 		x := filled(64, 5)
 		g := r.region(launch{label: "declare", enter: []arg{to(x)}, included: true})
-		g.Infinite = true
+		g.Absent = true
 		if err := r.s.Run(context.Background(), g); err != nil {
 			t.Fatal(err)
 		}
+		r.s.Declare(g.Enter)
 		if err := r.s.Run(context.Background(), g); !errors.Is(err, ErrAssociated) {
 			t.Errorf("declared twice: %v", err)
 		}

@@ -1,0 +1,30 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/memory"
+)
+
+// Declare gives storage that a region with Absent has mapped an infinite reference count, so that no
+// exit removes it: it belongs to variables that are declared for the target. Storage that an exit has
+// deleted since stays absent.
+func (s *Scheduler) Declare(items []memory.Map) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range items {
+		if block, _, err := s.presence.table.Lookup(items[i].Section); err == nil && block != nil {
+			s.presence.table.MakeInfinite(block)
+		}
+	}
+}
+
+// checkAbsentLocked returns an error if some of the items' storage is present already.
+func (s *Scheduler) checkAbsentLocked(items []memory.Map) error {
+	for i := range items {
+		if block := s.touchedLocked(items[i].Section); block != nil {
+			return fmt.Errorf("%w: %s: %s is present", ErrAssociated, items[i].Label, block.Section)
+		}
+	}
+	return nil
+}
