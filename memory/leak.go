@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -143,7 +144,7 @@ func (l *Leaks) Report(where func(*Site) string) string {
 	for of, t := range l.all {
 		at := ""
 		if of.label != "" {
-			at = fmt.Sprintf(" (%s)", of.label)
+			at = fmt.Sprintf(" (%s)", printable(of.label))
 		}
 		if of.site != (Site{}) {
 			at += " at" + where(&of.site)
@@ -194,4 +195,12 @@ func (a *Allocator) leaksLocked() error {
 		}
 	}
 	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes%s", ErrLeaked, a.allocations, bytes, leaks.Report((*Site).String))
+}
+
+// printable returns a label that the program has made as it is, or quoted if it does not print on one line.
+func printable(label string) string {
+	if quoted := strconv.Quote(label); quoted[1:len(quoted)-1] != label {
+		return quoted
+	}
+	return label
 }

@@ -55,6 +55,16 @@ func TestSitesThatReadTheSameAreOneLine(t *testing.T) {
 	}
 }
 
+func TestLabelInALeakReportIsOnOneLine(t *testing.T) {
+	for label, want := range map[string]string{"a ü": "a ü", "two\nlines": `"two\nlines"`, "\x1b[2J": `"\x1b[2J"`} {
+		var leaks Leaks
+		leaks.Add("blocks", label, nil, 8)
+		if got := leaks.Report((*Site).Caller); got != "\n1 blocks of 8 bytes ("+want+")" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 func TestReclaimIsAskedBeforeARequestFails(t *testing.T) {
 	const budget = 1 << 20
 	h := &fakeHeap{}

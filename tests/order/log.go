@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // header is the first line of a log.
@@ -105,7 +106,11 @@ func (r *reader) number() uint64 {
 	var n uint64
 	i := 0
 	for ; i < len(r.text) && r.text[i]-'0' < 10; i++ {
-		n = n*10 + uint64(r.text[i]-'0')
+		digit := uint64(r.text[i] - '0')
+		if n > (math.MaxUint64-digit)/10 {
+			return r.tooLarge()
+		}
+		n = n*10 + digit
 	}
 	r.after(i, "a decimal number")
 	return n
@@ -116,18 +121,25 @@ func (r *reader) hex() uint64 {
 	var n uint64
 	i := 0
 	for ; i < len(r.text); i++ {
-		switch c := r.text[i]; {
-		case c-'0' < 10:
-			n = n<<4 | uint64(c-'0')
-		case c-'a' < 6:
-			n = n<<4 | uint64(c-'a'+10)
-		default:
-			r.after(i, "a hexadecimal number")
-			return n
+		digit := r.text[i] - '0'
+		if letter := r.text[i] - 'a'; letter < 6 {
+			digit = letter + 10
+		} else if digit >= 10 {
+			break
 		}
+		if n >= 1<<60 {
+			return r.tooLarge()
+		}
+		n = n<<4 | uint64(digit)
 	}
 	r.after(i, "a hexadecimal number")
 	return n
+}
+
+func (r *reader) tooLarge() uint64 {
+	r.fail("a number of more than 64 bits at %.20q", r.text)
+	r.text = nil
+	return 0
 }
 
 func (r *reader) after(i int, what string) {

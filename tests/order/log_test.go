@@ -24,6 +24,8 @@ func TestLogsThatMakeNoSense(t *testing.T) {
 		"object destroyed twice": header + "\ndevice 0 d\nbuffer 1 0 64 exclusive\ndestroy buffer 1\ndestroy buffer 1\n",
 		"a batch of no part":     header + "\ndevice 0 d\nqueue 1 0 0 0 7\nsubmit 1 7\n",
 		"queue without flags":    header + "\ndevice 0 d\nqueue 1 0 0 0\n",
+		"size above 64 bits":     header + "\ndevice 0 d\nbuffer 1 0 18446744073709551616 exclusive\n",
+		"flags above 64 bits":    header + "\ndevice 0 d\nqueue 1 0 0 0 10000000000000007\n",
 		"no size of a dispatch":  setting(t, 1).String() + "commands 1 0\np 1\nd 0 0 0 1 1\nend\n",
 	} {
 		report, err := Check(strings.NewReader(log), Options{})

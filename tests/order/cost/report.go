@@ -59,8 +59,9 @@ func (r *Report) Part(prefix string) Part {
 
 // Print writes the report as tables.
 func (r *Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "makespan %s on %s (%s)\n\n", micros(r.Makespan), r.Profile.Name, r.Profile.Source)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var b strings.Builder
+	fmt.Fprintf(&b, "makespan %s on %s (%s)\n\n", micros(r.Makespan), r.Profile.Name, r.Profile.Source)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "COUNT\tMIB\tTOTAL\tCRITICAL\tSHARE\t  PART\n")
 	parts := slices.Clone(r.Parts)
 	slices.SortStableFunc(parts, func(a, b Part) int {
@@ -74,23 +75,20 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%.1f %%\t  %s\n", p.Count, bytes, micros(p.Total), micros(p.Critical),
 			100*float64(p.Critical)/float64(max(r.Makespan, 1)), p.Name)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Flush()
 	if len(r.Queues) > 0 {
-		fmt.Fprint(w, "\n")
+		fmt.Fprint(&b, "\n")
 		fmt.Fprint(table, "SUBMISSIONS\tBUSY\tSHARE\t  QUEUE\n")
 		for _, q := range r.Queues {
 			fmt.Fprintf(table, "%d\t%s\t%.1f %%\t  %s\n", q.Submissions, micros(q.Busy), 100*float64(q.Busy)/float64(max(r.Makespan, 1)), q.Name)
 		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
+		table.Flush()
 	}
 	if r.Unknown > 0 {
-		fmt.Fprintf(w, "\n%d commands are of kinds that the log does not describe: they count as nothing\n", r.Unknown)
+		fmt.Fprintf(&b, "\n%d commands are of kinds that the log does not describe: they count as nothing\n", r.Unknown)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // micros returns a duration in microseconds.
