@@ -86,14 +86,14 @@ func (c *current) generate(ctx context.Context, passed *clauses, s *sched.Schedu
 	if told != nil {
 		told.Data = passed.does
 	}
-	return told.done(ctx, c.rt.run(ctx, s, &passed.Region, nil))
+	return told.done(ctx, c.rt.run(ctx, s, &passed.Region))
 }
 
-// run generates the task of a construct: on the device of s, or, if s is nil, on the host with a
-// body, which may be nil.
-func (rt *Runtime) run(ctx context.Context, s *sched.Scheduler, r *sched.Region, body func(context.Context) error) error {
+// run generates the task of a construct: on the device of s, or, if s is nil, on the host, where it has
+// nothing to do.
+func (rt *Runtime) run(ctx context.Context, s *sched.Scheduler, r *sched.Region) error {
 	if s == nil {
-		return rt.host.Run(ctx, host.Region{Construct: r.Construct, Body: body})
+		return rt.host.Run(ctx, host.Region{Construct: r.Construct})
 	}
 	return s.Run(ctx, r)
 }

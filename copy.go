@@ -12,6 +12,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
@@ -236,30 +237,38 @@ func (r *routine) generateIn(ctx context.Context, c *current, async bool, at obs
 func (r *routine) run(ctx context.Context, c *current, common construct.Construct) (given bool, err error) {
 	r.observer = common.Observer
 	d := r.device()
-	region := sched.Region{Construct: common}
 	if d == nil || r.across() {
-		var body func(context.Context) error
-		if r.rows.RowBytes > 0 {
-			body = r.body
-			r.place = c.place
-			if r.deferred {
-				r.place = r.rt.bodyPlace()
-			}
-			given = r.deferred
-		}
-		err = r.rt.run(ctx, nil, &region, body)
-		// The body of an included task has run by then, or never will.
-		return given && err == nil, err
+		return r.runOnHost(ctx, c, common)
 	}
 	s, err := d.open()
 	if err != nil {
 		return false, err
 	}
+	region := sched.Region{Construct: common}
 	if r.rows.RowBytes > 0 {
 		r.transfers[0] = r.transfer()
 		region.Transfers = r.transfers[:]
 	}
-	return false, r.rt.run(ctx, s, &region, nil)
+	return false, s.Run(ctx, &region)
+}
+
+// runOnHost is run for a task that runs on the host.
+func (r *routine) runOnHost(ctx context.Context, c *current, common construct.Construct) (given bool, err error) {
+	region := host.Region{Construct: common}
+	if r.rows.RowBytes > 0 {
+		region.Body = r.body
+		if users := r.rt.pinned.use(r.rt.pinned.use(nil, r.dst.host), r.src.host); users != nil {
+			region.Ender = users
+		}
+		r.place = c.place
+		if r.deferred {
+			r.place = r.rt.bodyPlace()
+		}
+		given = r.deferred
+	}
+	err = r.rt.host.Run(ctx, region)
+	// The body of an included task has run by then, or never will.
+	return given && err == nil, err
 }
 
 // device returns the Vulkan device of the routine's task, nil if there is none; if there

@@ -250,7 +250,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	if told != nil {
 		told.Data = r.data(ending)
 	}
-	return told.done(ctx, r.rt.run(context.WithoutCancel(ctx), r.device, &region, nil))
+	return told.done(ctx, r.rt.run(context.WithoutCancel(ctx), r.device, &region))
 }
 
 // waitItems returns the items with which an empty task depends on everything that a task

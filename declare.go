@@ -30,9 +30,11 @@ type DeclareTarget struct {
 // An item that is neither To nor Alloc or has a modifier is ErrInvalidArgument. Storage that
 // is present on a device, even in part, by a map or an association is ErrAssociated; storage
 // that overlaps other declared storage in part, or of which only a part is pinned, is
-// ErrPartialOverlap. After an error nothing is declared. Storage that is already declared as
-// a whole stays as it is. A device that is opened later and cannot allocate the storage fails
-// to open with that error. Pinned storage of which some is declared stays pinned until Close.
+// ErrPartialOverlap. Storage that AllocPinned had the driver of a device allocate is
+// ErrUnsupported, because it does not outlive the device. After an error nothing is declared.
+// Storage that is already declared as a whole stays as it is. A device that is opened later and
+// cannot allocate the storage fails to open with that error. Pinned storage of which some is
+// declared stays pinned until Close.
 func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 	if err := rt.declareTarget(ctx, &d); err != nil {
 		return fmt.Errorf("vkomp: %w", err)
@@ -66,7 +68,9 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	if err := rt.declareOnDevicesLocked(label, items); err != nil {
 		return err
 	}
+	rt.pinned.mu.Lock()
 	rt.declared = append(rt.declared, items...)
+	rt.pinned.mu.Unlock()
 	if events := rt.events.Load(); events != nil {
 		numbers := make([]int, rt.NumDevices())
 		for k := range numbers {
@@ -81,7 +85,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 // caller holds every device's life.
 func (rt *Runtime) declareOnDevicesLocked(label string, items []memory.Map) error {
 	for k := range items {
-		if err := rt.pinned.half(&items[k]); err != nil {
+		if err := rt.pinned.declarable(&items[k]); err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 	}

@@ -95,10 +95,12 @@ func (p *Pinned[T]) Slice() []T {
 // Free ends the devices' access to the storage (OpenMP 5.0 omp_free). Storage of AllocPinned is
 // given back, and no slice of it may be used any more; that of Pin stays the program's.
 //
-// Free is ErrBusy, and nothing has changed, while some of the storage is mapped or tasks that
-// were generated are not complete and use it. Storage of which some is declared
-// (DeclareTarget) is mapped until Close, which does not report it. A second Free is
-// ErrInvalidPointer. Free of a nil Pinned does nothing.
+// Free is ErrBusy, and nothing has changed, while some of the storage is mapped on the devices or
+// tasks of theirs that were generated are not complete and use it. If the device's driver has
+// allocated the storage, that holds for maps on all devices, and for memory routines and
+// target regions on the host; kernels on other devices that wait for their predecessors do not
+// count. Storage of which some is declared (DeclareTarget) is ErrBusy until Close, which does
+// not report it. A second Free is ErrInvalidPointer. Free of a nil Pinned does nothing.
 func (p *Pinned[T]) Free(ctx context.Context) error {
 	if p == nil || p.storage == nil {
 		return nil

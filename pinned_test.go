@@ -314,14 +314,75 @@ func TestPinsOfAPartOfWhatIsMappedLater(t *testing.T) {
 	})
 }
 
-// Pinned storage that is declared stays pinned until Close, which does not count it as a leak.
+// Pinned storage that is declared stays pinned until Close, which does not count it as a leak, whatever becomes
+// of the device meanwhile. What the driver has allocated ends with the device, and cannot be declared.
 func TestDeclaredStorageStaysPinned(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
+	d := rt.DefaultDevice(ctx)
 	p, err := vkomp.AllocPinned[uint32](ctx, rt, 100)
 	must(t, err)
-	declare(t, rt, vkomp.To(p.Slice()[10:20]))
-	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is mapped")
+	err = rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(p.Slice()[10:20])}})
+	if !imports(t, rt, d) {
+		refused(t, "declare", err, vkomp.ErrUnsupported, "map 0", "memory of the driver of device 0")
+		must(t, p.Free(ctx))
+		return
+	}
+	must(t, err)
+	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is declared: map 0")
+	must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
+	refused(t, "free while the device is not open", p.Free(ctx), vkomp.ErrBusy, "is declared: map 0")
+}
+
+// Go knows nothing of the memory of a driver: it is not freed while a task on the host uses it, or another device
+// maps it.
+func TestFreeOfDriverStorageThatIsUsedElsewhere(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	rt, d := openTwice(t, cancellation)
+	ctx := t.Context()
+	faults.Fail("vkGetMemoryHostPointerPropertiesEXT", 1, -1, vk.ErrorInvalidExternalHandle)
+	p, err := vkomp.AllocPinned[byte](ctx, rt, 1000, d[0])
+	must(t, err)
+	x, other := p.Slice(), make([]byte, 1000)
+	host := newKernel(t, rt, vkomp.KernelSource{Name: "set", Host: func(c *vkomp.HostCall) error {
+		vkomp.HostSlice[byte](c, 0)[0] = 9
+		return nil
+	}})
+	for what, start := range map[string]func(ctx context.Context, after vkomp.Depend) error{
+		"a fill": func(ctx context.Context, after vkomp.Depend) error {
+			return rt.InitialDevice().MemsetAsync(ctx, vkomp.HostPtr(x), 7, 10, after)
+		},
+		"a copy from it": func(ctx context.Context, after vkomp.Depend) error {
+			return rt.MemcpyAsync(ctx, vkomp.HostPtr(other), vkomp.HostPtr(x), 10, after)
+		},
+		"a copy to it": func(ctx context.Context, after vkomp.Depend) error {
+			return rt.MemcpyAsync(ctx, vkomp.HostPtr(x), vkomp.HostPtr(other), 10, after)
+		},
+		"a target region": func(ctx context.Context, after vkomp.Depend) error {
+			return rt.Target(ctx, vkomp.Target{Device: rt.InitialDevice(), Kernel: host, Range: vkomp.Range{X: 1}, NoWait: true, Args: []vkomp.Arg{vkomp.ToFrom(x[:5])}, Depend: []vkomp.Depend{after}})
+		},
+	} {
+		gate := make([]byte, 1)
+		release := held(t, rt, vkomp.Out(gate))
+		must(t, start(ctx, vkomp.In(gate)))
+		refused(t, what, p.Free(ctx), vkomp.ErrBusy, "1 tasks on the host")
+		release()
+		must(t, rt.Taskwait(ctx))
+
+		// A task that is dropped ends the use too, before a wait for it returns.
+		release = held(t, rt, vkomp.Out(gate))
+		must(t, rt.Taskgroup(ctx, func(ctx context.Context) error {
+			must(t, start(ctx, vkomp.In(gate)))
+			refused(t, what+" in a taskgroup", p.Free(ctx), vkomp.ErrBusy, "1 tasks on the host")
+			defer release()
+			return rt.CancelTaskgroup(ctx)
+		}))
+	}
+	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d[1], Maps: []vkomp.Arg{vkomp.To(x[:10])}}))
+	refused(t, "mapped on another device", p.Free(ctx), vkomp.ErrBusy, "device 1", "is mapped")
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[1], Maps: []vkomp.Arg{vkomp.Release(x[:10])}}))
+	must(t, p.Free(ctx))
+	faults.Mend()
 }
 
 // What would stay on a device, and of which only a part is pinned, could be neither updated nor copied back.

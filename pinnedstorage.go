@@ -25,6 +25,9 @@ type pinnedStorage struct {
 	site *memory.Site
 	// state only increases, but for a Free that fails.
 	state atomic.Int32
+	// users are the tasks on the host that use the storage, if it is the driver's: Go knows nothing of
+	// that memory. pinnedStorages.mu is held while users are added.
+	users atomic.Int32
 }
 
 // The states of pinned storage.
@@ -42,6 +45,8 @@ type pinnedStorages struct {
 	mu lockrank.Mutex[lockrank.Leaf]
 	// all are disjoint.
 	all map[*pinnedStorage]struct{}
+	// drivers is how many of them are the drivers'.
+	drivers atomic.Int32
 	// leakSites is Options.LeakSites.
 	leakSites bool
 }
@@ -71,17 +76,68 @@ func (m *pinnedStorages) add(p *pinnedStorage) error {
 		m.all = make(map[*pinnedStorage]struct{})
 	}
 	m.all[p] = struct{}{}
+	if p.driver {
+		m.drivers.Add(1)
+	}
 	return nil
 }
 
-// half returns an error that matches ErrPartialOverlap if only a part of an item is pinned for a device.
-func (m *pinnedStorages) half(item *memory.Map) error {
+// declarable returns an error for an item that cannot be declared. Storage that the driver of a device has
+// allocated is ErrUnsupported, since a declaration outlives the device. An item of which only a part is pinned
+// for a device is ErrPartialOverlap.
+func (m *pinnedStorages) declarable(item *memory.Map) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for p := range m.all {
-		if len(p.devices) > 0 && overlap(p.section, item.Section) && (item.Start() < p.section.Start() || p.section.End() < item.End()) {
+		switch {
+		case len(p.devices) == 0 || !overlap(p.section, item.Section):
+		case p.driver:
+			return fmt.Errorf("%w: %s is in %v, which is memory of the driver of device %d", ErrUnsupported, item.Label, p, p.devices[0].number)
+		case item.Start() < p.section.Start() || p.section.End() < item.End():
 			return fmt.Errorf("%w: of %s %s only a part is in %v", ErrPartialOverlap, item.Label, item.Section, p)
 		}
+	}
+	return nil
+}
+
+// pinnedUsers is storage of which a task on the host is a user.
+type pinnedUsers []*pinnedStorage
+
+// use adds a section to what a task on the host uses, if it is memory of a driver.
+func (m *pinnedStorages) use(users pinnedUsers, section memory.Section) pinnedUsers {
+	if m.drivers.Load() == 0 {
+		return users
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p := range m.all {
+		if p.driver && p.state.Load() == pinnedLive && overlap(p.section, section) {
+			p.users.Add(1)
+			users = append(users, p)
+		}
+	}
+	return users
+}
+
+// Ended says that the task does not use the storage any more.
+func (u pinnedUsers) Ended() {
+	for _, p := range u {
+		p.users.Add(-1)
+	}
+}
+
+// busy returns an error that matches ErrBusy if storage that is being freed is declared, or if tasks on the
+// host use it.
+func (m *pinnedStorages) busy(p *pinnedStorage) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range p.rt.declared {
+		if d := &p.rt.declared[k]; overlap(d.Section, p.section) {
+			return fmt.Errorf("%w: %s is declared: %s", ErrBusy, d.Section, d.Label)
+		}
+	}
+	if n := p.users.Load(); n > 0 {
+		return fmt.Errorf("%w: %d tasks on the host use %v", ErrBusy, n, p)
 	}
 	return nil
 }
@@ -90,6 +146,9 @@ func (m *pinnedStorages) remove(p *pinnedStorage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.all, p)
+	if p.driver {
+		m.drivers.Add(-1)
+	}
 }
 
 // of returns the storage that is pinned for a device.
@@ -145,6 +204,28 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: %v is being freed", ErrBusy, p)
 	}
+	err := p.end()
+	if err != nil {
+		p.state.Store(pinnedLive)
+	}
+	return err
+}
+
+// end is free for storage that nothing else frees. After an error nothing has changed.
+func (p *pinnedStorage) end() error {
+	if err := p.rt.pinned.busy(p); err != nil {
+		return err
+	}
+	if p.driver {
+		// Other devices copy it as any other storage.
+		for _, d := range p.rt.devices {
+			if s := d.opened(); s != nil && !slices.Contains(p.devices, d) {
+				if err := s.Mapped(p.section); err != nil {
+					return fmt.Errorf("device %d: %w", d.number, err)
+				}
+			}
+		}
+	}
 	var ending []pinnedOn
 	for _, d := range p.devices {
 		s := d.opened()
@@ -162,7 +243,6 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 			for _, w := range ending {
 				w.s.RestorePinned(w.storage)
 			}
-			p.state.Store(pinnedLive)
 			return fmt.Errorf("device %d: %w", d.number, err)
 		}
 		if a != nil {
@@ -172,7 +252,7 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 	for _, w := range ending {
 		w.s.EndPinned(w.storage)
 	}
-	rt.pinned.remove(p)
+	p.rt.pinned.remove(p)
 	p.state.Store(pinnedFreed)
 	return nil
 }

@@ -38,8 +38,8 @@ type Runtime struct {
 	// initial is the region of the initial task.
 	initial taskRegion
 	labels  labels
-	// declared are the sections declared with DeclareTarget. To write it, every device's
-	// life must be held; to read it, one.
+	// declared are the sections declared with DeclareTarget. To write it, every device's life and
+	// pinned.mu must be held; to read it, one of them.
 	declared []memory.Map
 	// initialDefault is the initial value of default-device-var. noDefault says why it is
 	// omp_invalid_device, if it is.

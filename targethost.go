@@ -40,6 +40,13 @@ func (rt *Runtime) runOnHost(ctx context.Context, t *Target, args []Arg, c const
 		l.giveBack()
 	} else {
 		r.Body = l.body
+		var users pinnedUsers
+		for i := range l.call.buffers {
+			users = rt.pinned.use(users, l.call.buffers[i].storage)
+		}
+		if users != nil {
+			r.Ender = users
+		}
 	}
 	return rt.host.Run(ctx, r)
 }

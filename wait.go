@@ -140,7 +140,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner.
-func (joiner) Drop(*tasks.Node) {}
+func (joiner) Drop(*tasks.Node, error) {}
 
 // Recycle implements tasks.Runner.
 func (joiner) Recycle() {}

@@ -58,6 +58,16 @@ func (s *Scheduler) Associated(host memory.Section) error {
 	return nil
 }
 
+// Mapped returns an error that matches ErrBusy if some of a section is mapped, and the device is not lost.
+func (s *Scheduler) Mapped(host memory.Section) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if block := s.touchedLocked(host); block != nil && s.loss.err == nil {
+		return fmt.Errorf("%w: %s is mapped: %s", ErrBusy, host, itemName(block.Label, block.Section.String()))
+	}
+	return nil
+}
+
 // associatedLocked returns nil if the section is already associated with the bytes at that offset of
 // the allocation. Otherwise it returns why the section cannot be associated; err is the reason that
 // the presence table gave.

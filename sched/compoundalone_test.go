@@ -54,7 +54,7 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Start(n *tasks.Node, w *tasks.Work) { n.Complete(errBroken, w) }
-func (broken) Drop(*tasks.Node)                   {}
+func (broken) Drop(*tasks.Node, error)            {}
 
 func (broken) Recycle() {}
 

@@ -115,7 +115,7 @@ func (l *leveled) Start(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner; such a task is always run.
-func (*leveled) Drop(*tasks.Node) {}
+func (*leveled) Drop(*tasks.Node, error) {}
 
 // Recycle implements tasks.Runner.
 func (*leveled) Recycle() {}

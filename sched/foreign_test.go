@@ -65,7 +65,7 @@ type ordering struct {
 }
 
 func (o *ordering) Start(n *tasks.Node, w *tasks.Work) { o.err = o.f.r.s.Order(n, o.foreign, w) }
-func (*ordering) Drop(*tasks.Node)                     {}
+func (*ordering) Drop(*tasks.Node, error)              {}
 
 func (*ordering) Recycle() {}
 

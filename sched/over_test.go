@@ -98,7 +98,7 @@ func (f inDomain) Start(n *tasks.Node, w *tasks.Work) {
 	n.Complete(nil, w)
 }
 
-func (inDomain) Drop(*tasks.Node) {}
+func (inDomain) Drop(*tasks.Node, error) {}
 
 func (inDomain) Recycle() {}
 

@@ -169,7 +169,7 @@ func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
 }
 
 // Drop implements tasks.Runner. The record is given back by Recycle.
-func (l *resident) Drop(*tasks.Node) {}
+func (l *resident) Drop(*tasks.Node, error) {}
 
 // Recycle implements tasks.Runner.
 func (l *resident) Recycle() {

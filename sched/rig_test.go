@@ -454,7 +454,7 @@ func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 	}()
 }
 
-func (f hostBody) Drop(*tasks.Node) {}
+func (f hostBody) Drop(*tasks.Node, error) {}
 
 func (hostBody) Recycle() {}
 
@@ -492,7 +492,7 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 	j.s.Join(n, w)
 }
 
-func (joiner) Drop(*tasks.Node) {}
+func (joiner) Drop(*tasks.Node, error) {}
 
 func (joiner) Recycle() {}
 

@@ -213,7 +213,7 @@ func (s *Scheduler) flushAllLocked(urgency order.Urgency, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner. The target is given back by Recycle.
-func (t *target) Drop(*tasks.Node) {}
+func (t *target) Drop(*tasks.Node, error) {}
 
 // refusalLocked returns the error with which all tasks end that have not been placed: the device is
 // lost, or the scheduler is being closed. Otherwise it returns nil.

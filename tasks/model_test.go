@@ -261,7 +261,7 @@ func (r modelRunner) Start(n *Node, _ *Work) {
 	r.h.tell(task, n)
 }
 
-func (r modelRunner) Drop(n *Node) {
+func (r modelRunner) Drop(n *Node, _ error) {
 	task := r.h.tasks[r.i]
 	if task.saidStart || task.saidDrop {
 		r.h.broken = fmt.Errorf("%s dropped twice, or after it started", task.label)

@@ -26,9 +26,10 @@ type Runner interface {
 	// become ready meanwhile are added to w; Start must not run w.
 	Start(n *Node, w *Work)
 	// Drop is called instead of Start for a task that is not run, because a predecessor
-	// failed, its taskgroup was cancelled or its context has ended. Complete has been called
-	// for the node.
-	Drop(n *Node)
+	// failed, its taskgroup was cancelled or its context has ended, or after Start for one
+	// that Node.DropCancelled drops. The node is completed after it with the failure, which is nil
+	// for a task of a cancelled taskgroup.
+	Drop(n *Node, failure error)
 	// Recycle is called when the graph drops its reference to the Runner, which may be used again:
 	// the task is complete and no other task can ask for the Runner. The scope's lock is held, so
 	// Recycle must not call the graph.
@@ -600,14 +601,11 @@ func (n *Node) drop(err error, w *Work) {
 }
 
 func (n *Node) endDropped(err error, w *Work) {
+	n.runner.Drop(n, err)
 	like := n.scope.graph.likenessOf(err)
 	n.scope.lock()
-	runner := n.runner
-	n.refs++
+	defer n.scope.unlock()
 	n.endLocked(dropped, err, like, w)
-	n.scope.unlock()
-	runner.Drop(n)
-	n.Release()
 }
 
 // Hand gives the task, which has been started and not placed, to another runner.

@@ -37,7 +37,7 @@ func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 type held struct{}
 
 func (held) Start(*Node, *Work) {}
-func (held) Drop(*Node)         {}
+func (held) Drop(*Node, error)  {}
 
 func (held) Recycle() {}
 
@@ -111,7 +111,7 @@ func (r *twice) Start(n *Node, w *Work) {
 	}
 	n.Complete(nil, w)
 }
-func (*twice) Drop(*Node) {}
+func (*twice) Drop(*Node, error) {}
 
 func (*twice) Recycle() {}
 

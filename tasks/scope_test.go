@@ -335,7 +335,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 type instant struct{}
 
 func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
-func (instant) Drop(*Node)             {}
+func (instant) Drop(*Node, error)      {}
 
 func (instant) Recycle() {}
 
@@ -446,7 +446,7 @@ func (p pooled) Start(n *Node, _ *Work) {
 	}()
 }
 
-func (pooled) Drop(*Node) {}
+func (pooled) Drop(*Node, error) {}
 
 func (pooled) Recycle() {}
 

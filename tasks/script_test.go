@@ -66,9 +66,9 @@ func (r scripted) Start(n *Node, w *Work) {
 	n.Complete(nil, w)
 }
 
-func (r scripted) Drop(n *Node) {
+func (r scripted) Drop(n *Node, failure error) {
 	event := "drop " + r.label
-	if done, failure := n.Completed(); done && failure == nil {
+	if failure == nil {
 		event += " without failure"
 	}
 	r.script.events = append(r.script.events, event)

@@ -44,7 +44,7 @@ func (r *crewed) Start(n *Node, w *Work) {
 	})
 }
 
-func (*crewed) Drop(*Node) {}
+func (*crewed) Drop(*Node, error) {}
 
 func (*crewed) Recycle() {}
 

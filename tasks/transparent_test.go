@@ -50,7 +50,7 @@ type treeTask struct {
 }
 
 func (task *treeTask) Start(*Node, *Work) { task.saidStart = true }
-func (task *treeTask) Drop(*Node)         {}
+func (task *treeTask) Drop(*Node, error)  {}
 
 func (*treeTask) Recycle() {}
 

@@ -287,7 +287,7 @@ func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 }
 
 // Drop implements tasks.Runner; such a task is always run.
-func (*interopConstruct) Drop(*tasks.Node) {}
+func (*interopConstruct) Drop(*tasks.Node, error) {}
 
 // Recycle implements tasks.Runner.
 func (*interopConstruct) Recycle() {}

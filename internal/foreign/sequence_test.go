@@ -544,7 +544,7 @@ type held struct{ node *tasks.Node }
 func (h *held) Start(n *tasks.Node, w *tasks.Work) { h.node = n }
 
 // Drop implements tasks.Runner.
-func (*held) Drop(*tasks.Node) {}
+func (*held) Drop(*tasks.Node, error) {}
 
 func (*held) Recycle() {}
 

@@ -50,7 +50,8 @@ type Region struct {
 	// Transparency and Inner are passed on to tasks.Task.
 	Transparency tasks.Transparency
 	Inner        *tasks.Scope
-	// Ender, if not nil, is told that the body has returned, before the task is complete.
+	// Ender, if not nil, is told once that the body has returned or will not be called, before the
+	// task is complete.
 	Ender interface{ Ended() }
 }
 
@@ -78,6 +79,7 @@ func (h *Device) Run(ctx context.Context, r Region) error {
 	})
 	w.Finish()
 	if err != nil {
+		t.over()
 		t.giveBack()
 		return err
 	}
@@ -151,6 +153,7 @@ const (
 // Start implements tasks.Runner.
 func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	if t.NoWait && t.Body == nil {
+		t.over()
 		construct.Pass(n, w)
 		return
 	}
@@ -161,6 +164,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	if !t.state.CompareAndSwap(hostWaiting, hostStarted) {
 		defer n.Complete(fmt.Errorf("not run: %w", cmp.Or(context.Cause(t.Context), protect.ErrGoexit)), w)
+		t.over()
 		if t.Observer != nil {
 			t.Observer.Dropped()
 		}
@@ -169,12 +173,10 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	t.ready <- struct{}{}
 }
 
-// Drop implements tasks.Runner. A deferred task has been recycled at this point.
-func (t *hostTask) Drop(n *tasks.Node) {
-	if !n.Included() {
-		return
-	}
-	if t.state.CompareAndSwap(hostWaiting, hostDropped) {
+// Drop implements tasks.Runner.
+func (t *hostTask) Drop(n *tasks.Node, _ error) {
+	t.over()
+	if n.Included() && t.state.CompareAndSwap(hostWaiting, hostDropped) {
 		t.ready <- struct{}{}
 	}
 }
@@ -196,9 +198,7 @@ func (t *hostTask) run(n *tasks.Node) {
 	err := protect.ErrGoexit
 	// Deferred, because a body or an observer can call runtime.Goexit.
 	defer func() {
-		if t.Ender != nil {
-			t.Ender.Ended()
-		}
+		t.over()
 		if errors.Is(err, tasks.ErrCancelled) && t.Group.Cancelled() {
 			err = nil
 		}
@@ -217,6 +217,13 @@ func (t *hostTask) run(n *tasks.Node) {
 		t.device.regions.Add(1)
 	}
 	err = t.protected()
+}
+
+// over says that the body is not running and will not be called.
+func (t *hostTask) over() {
+	if t.Ender != nil {
+		t.Ender.Ended()
+	}
 }
 
 func (t *hostTask) protected() error {

@@ -32,7 +32,7 @@ var ended = func() context.Context {
 type heldTask struct{ node atomic.Pointer[tasks.Node] }
 
 func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
-func (h *heldTask) Drop(*tasks.Node)                   {}
+func (h *heldTask) Drop(*tasks.Node, error)            {}
 
 func (*heldTask) Recycle() {}
 
@@ -164,7 +164,8 @@ func TestContextThatEndsBeforeTheStartDropsTheTask(t *testing.T) {
 					cancel(errEnded)
 				}
 				g := r.region("dropped", func(context.Context) error { t.Error("the body runs"); return nil })
-				g.NoWait = noWait
+				ended := 0
+				g.NoWait, g.Ender = noWait, enderFunc(func() { ended++ })
 				place := &countingPlace{leave: func() { cancel(errEnded) }}
 				g.Place = place
 				err := r.h.Run(ctx, g)
@@ -178,6 +179,9 @@ func TestContextThatEndsBeforeTheStartDropsTheTask(t *testing.T) {
 				gate.complete(nil)
 				if err := r.wait(); err == nil || !strings.Contains(err.Error(), `"dropped"`) {
 					t.Errorf("the wait returned %v", err)
+				}
+				if ended != 1 {
+					t.Errorf("Ended was called %d times", ended)
 				}
 				// The task that was not run holds no place for which a later one would wait.
 				after := r.region("after", func(context.Context) error { r.x[0]++; return nil })
@@ -387,7 +391,7 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 type startedByHand struct{}
 
 func (startedByHand) Start(*tasks.Node, *tasks.Work) {}
-func (startedByHand) Drop(*tasks.Node)               {}
+func (startedByHand) Drop(*tasks.Node, error)        {}
 
 func (startedByHand) Recycle() {}
 
