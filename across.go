@@ -31,8 +31,8 @@ type chunk struct {
 	from, to []transfer.Request
 }
 
-// bothLive returns an error for a copy between two Vulkan devices if an end of it does not
-// lie entirely in live memory.
+// bothLive returns an error for a copy from Vulkan memory to Vulkan memory if an end of it does
+// not lie entirely in live memory.
 func (r *routine) bothLive() error {
 	there := func(what string, e *endpoint, span func() (offset, size uint64)) error {
 		offset, size := span()

@@ -3,6 +3,7 @@ package vkomp
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"unsafe"
@@ -111,9 +112,13 @@ func (r *routine) between(dst, src *DevicePtr) error {
 	if r.src, err = r.end(src, r.rows.SrcSpan); err != nil {
 		return fmt.Errorf("the source: %w", err)
 	}
+	if n := r.rows.Count(); r.dst.d != nil && r.src.d != nil && (n > 1 || n == 1 && r.across()) {
+		// Before overlaps looks at every row: there can be more of them than anything has bytes.
+		if err := r.bothLive(); err != nil {
+			return err
+		}
+	}
 	switch {
-	case r.across() && r.rows.RowBytes > 0:
-		return r.bothLive()
 	case !r.overlaps():
 	case r.form == observe.RectRoutine:
 		return fmt.Errorf("%w: the parts from %v and to %v overlap", ErrInvalidArgument, *src, *dst)
@@ -154,16 +159,18 @@ func (r *routine) overlaps() bool {
 		return true
 	}
 	// Rows are in ascending order on both sides.
-	var written, read []uint64
-	for d, s := range r.rows.All() {
-		written, read = append(written, dst+d), append(read, src+s)
-	}
-	for len(written) > 0 && len(read) > 0 {
-		switch w, s := written[0], read[0]; {
-		case w+r.rows.RowBytes <= s:
-			written = written[1:]
-		case s+r.rows.RowBytes <= w:
-			read = read[1:]
+	nextWritten, stopWritten := iter.Pull2(r.rows.All())
+	defer stopWritten()
+	nextRead, stopRead := iter.Pull2(r.rows.All())
+	defer stopRead()
+	w, _, more := nextWritten()
+	_, s, moreRead := nextRead()
+	for more && moreRead {
+		switch {
+		case dst+w+r.rows.RowBytes <= src+s:
+			w, _, more = nextWritten()
+		case src+s+r.rows.RowBytes <= dst+w:
+			_, s, moreRead = nextRead()
 		default:
 			return true
 		}

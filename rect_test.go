@@ -222,6 +222,17 @@ func TestMemcpyRectWithinOneArray(t *testing.T) {
 	})
 }
 
+// Bounds are compared before rows, of which there can be more than a computer has memory.
+func TestMemcpyRectOfTooManyRowsIsRefusedAtOnce(t *testing.T) {
+	rt := vktest.Open(t)
+	d := rt.DefaultDevice(t.Context())
+	const n = 1 << 40
+	for name, p := range map[string]vkomp.DevicePtr{"device": alloc(t, d, 64), "slice": vkomp.HostPtr(make([]byte, 64))} {
+		err := rt.MemcpyRect(t.Context(), p, p.Add(1), vkomp.Rect{Elem: 1, Volume: []int{n, 1}, DstOffsets: []int{0, 0}, SrcOffsets: []int{0, 0}, DstDims: []int{n, 2}, SrcDims: []int{n, 2}})
+		refused(t, name, err, vkomp.ErrInvalidPointer)
+	}
+}
+
 func TestMemcpyRectAsyncKeepsNothingOfTheRect(t *testing.T) {
 	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
 		ctx := t.Context()
