@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/tests/vktest"
 )
 
 // collectGarbage collects unreachable memory and lets other objects reuse it.
