@@ -85,7 +85,8 @@ func TestQueuesOfAnAdoptedDeviceArePlannedAsItsOwn(t *testing.T) {
 		sharing       string
 	}{
 		{[]int{0, 1, 2, 3, 4, 5, 6, 7}, nil, DeviceOptions{}, manyQueues, []int{0}, "0,1,2"},
-		{[]int{0, 1, 2, 3, 4, 5, 6, 7}, nil, DeviceOptions{ComputeQueues: 5, TransferQueues: -1, InteropQueues: -1}, []int{1, 1, 1, 1, 0}, nil, "0,1"},
+		{[]int{0, 1, 2, 3, 4, 5, 6, 7}, nil, DeviceOptions{ComputeQueues: 5, TransferQueues: -1, InteropQueues: -1}, []int{1, 1, 1, 1, 0}, nil, "0,1,2"},
+		{[]int{2, 4}, nil, DeviceOptions{ComputeQueues: 1, InteropQueues: -1}, []int{1}, nil, "0,1"},
 		{[]int{0, 2, 4}, nil, DeviceOptions{}, []int{1, 0, 2}, nil, "0,1,2"},
 		{[]int{5, 4, 0}, nil, DeviceOptions{}, []int{1, 2}, []int{1}, "1,2"},
 		{[]int{2, 3}, nil, DeviceOptions{InteropQueues: -1}, []int{0, 0}, nil, ""},

@@ -592,6 +592,28 @@ func TestClaimsOfAllKindsAddUp(t *testing.T) {
 	}
 }
 
+// What Vulkan 1.3 has in its core is an extension of a device below that.
+func TestFeaturesOfExtensionsAreAdoptedBelowVulkan13(t *testing.T) {
+	for name, f := range map[string]Features{
+		"VK_KHR_zero_initialize_workgroup_memory": {ShaderZeroInitializeWorkgroupMemory: true},
+		"VK_KHR_maintenance4":                     {Maintenance4: true},
+		"VK_EXT_robustness2":                      {RobustBufferAccess2: true},
+		"VK_KHR_robustness2":                      {RobustBufferAccess2: true},
+	} {
+		app, a := openMinimal(t)
+		if !slices.Contains(app.Properties().Extensions, name) {
+			continue
+		}
+		f.TimelineSemaphore = true
+		a.APIVersion, a.Extensions, a.Features = 1<<22|2<<12, []string{name}, f
+		got := adopt(t, a, DeviceOptions{}).Properties().Features
+		got.SubgroupSize, got.SubgroupOperations = 0, 0
+		if got != f {
+			t.Errorf("%s: %+v, want %+v", name, got, f)
+		}
+	}
+}
+
 func TestApplicationDescribesItsDeviceByItsCreateInfo(t *testing.T) {
 	_, a := openMinimal(t)
 	timelines := &featureStructure{sType: 1000207000}

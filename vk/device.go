@@ -121,6 +121,10 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 	var f C.vko_fault
 	var failed C.int32_t
 	if a := p.adopted; a != nil {
+		// Also those of queues that stay the application's alone: it uses the memory on them.
+		for _, q := range a.Queues {
+			counts[q.Family]++
+		}
 		for _, family := range a.Families {
 			counts[family]++
 		}

@@ -19,7 +19,7 @@ typedef struct vko_feature_chain {
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions);
 
 // Names of the VKO_EXT_ bits, bit 0 first.
-#define VKO_EXT_COUNT 10
+#define VKO_EXT_COUNT 13
 extern const char *const vko_extension_names[VKO_EXT_COUNT];
 
 #endif

@@ -15,6 +15,9 @@ const char *const vko_extension_names[VKO_EXT_COUNT] = {
 	"VK_KHR_external_semaphore_fd",
 	"VK_EXT_calibrated_timestamps",
 	"VK_EXT_pipeline_creation_feedback",
+	"VK_KHR_zero_initialize_workgroup_memory",
+	"VK_KHR_maintenance4",
+	"VK_KHR_robustness2",
 };
 
 void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t extensions)
@@ -30,7 +33,7 @@ void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t ext
 	c->core.pNext = &c->v11;
 	c->v11.pNext = &c->v12;
 	void **tail = &c->v12.pNext;
-	if (extensions & VKO_EXT_ROBUSTNESS2) {
+	if (extensions & (VKO_EXT_ROBUSTNESS2 | VKO_EXT_ROBUSTNESS2_KHR)) {
 		*tail = &c->robustness2;
 		tail = &c->robustness2.pNext;
 	}
@@ -38,10 +41,12 @@ void vko_feature_chain_link(vko_feature_chain *c, uint32_t version, uint32_t ext
 		*tail = &c->synchronization2;
 		tail = &c->synchronization2.pNext;
 	}
-	if (version >= VKO_API_1_3) {
+	if (version >= VKO_API_1_3 || (extensions & VKO_EXT_ZERO_INITIALIZE_WORKGROUP_MEMORY)) {
 		*tail = &c->zero_initialize;
-		c->zero_initialize.pNext = &c->maintenance4;
+		tail = &c->zero_initialize.pNext;
 	}
+	if (version >= VKO_API_1_3 || (extensions & VKO_EXT_MAINTENANCE4))
+		*tail = &c->maintenance4;
 }
 
 int32_t vko_physical_list(const vko_instance *i, uintptr_t *handles, uint32_t capacity,

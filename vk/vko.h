@@ -159,14 +159,20 @@ enum {
 	VKO_EXT_EXTERNAL_MEMORY_HOST = 1 << 1,
 	VKO_EXT_MEMORY_BUDGET = 1 << 2,
 	VKO_EXT_ROBUSTNESS2 = 1 << 3,
-	VKO_EXT_SYNCHRONIZATION2 = 1 << 4, // only below Vulkan 1.3, which has it in its core
+	VKO_EXT_SYNCHRONIZATION2 = 1 << 4, // in VKO_EXT_IN_1_3
 	VKO_EXT_PORTABILITY_SUBSET = 1 << 5,
 	VKO_EXT_EXTERNAL_MEMORY_FD = 1 << 6,
 	VKO_EXT_EXTERNAL_SEMAPHORE_FD = 1 << 7,
 	VKO_EXT_CALIBRATED_TIMESTAMPS = 1 << 8,
-	VKO_EXT_PIPELINE_CREATION_FEEDBACK = 1 << 9, // only below Vulkan 1.3, as synchronization2
+	VKO_EXT_PIPELINE_CREATION_FEEDBACK = 1 << 9, // in VKO_EXT_IN_1_3, as the next two
+	VKO_EXT_ZERO_INITIALIZE_WORKGROUP_MEMORY = 1 << 10,
+	VKO_EXT_MAINTENANCE4 = 1 << 11,
+	VKO_EXT_ROBUSTNESS2_KHR = 1 << 12, // VKO_EXT_ROBUSTNESS2 under its later name
 };
-#define VKO_EXT_IN_1_3 ((uint32_t)(VKO_EXT_SYNCHRONIZATION2 | VKO_EXT_PIPELINE_CREATION_FEEDBACK))
+// Extensions that Vulkan 1.3 has in its core, and which are only used below it.
+#define VKO_EXT_IN_1_3                                                                               \
+	((uint32_t)(VKO_EXT_SYNCHRONIZATION2 | VKO_EXT_PIPELINE_CREATION_FEEDBACK |                  \
+		VKO_EXT_ZERO_INITIALIZE_WORKGROUP_MEMORY | VKO_EXT_MAINTENANCE4))
 
 // Queue families after this many are ignored.
 #define VKO_FAMILIES_MAX 32
