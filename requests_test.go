@@ -73,8 +73,15 @@ func TestTaskgroupsReportTheirOwnTasks(t *testing.T) {
 	}
 }
 
-// A taskgroup whose context ends leaves nothing behind that makes later tasks fail.
+// A taskgroup whose context ends leaves nothing behind that makes later tasks fail, whether these are generated
+// before or after what it has left behind is complete.
 func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
+	for name, at := range map[string]bool{"before": false, "after": true} {
+		t.Run(name, func(t *testing.T) { taskgroupCutShort(t, at) })
+	}
+}
+
+func taskgroupCutShort(t *testing.T, complete bool) {
 	rt := openTasks(t, "OMP_NUM_THREADS", "2")
 	x, y, why, broken := []int{0}, []int{0}, errors.New("why"), errors.New("broken")
 	started, gate := make(chan struct{}), make(chan struct{})
@@ -98,12 +105,17 @@ func TestTaskgroupCutShortFailsNothingLater(t *testing.T) {
 	if !errors.Is(err, why) {
 		t.Errorf("the group returned %v", err)
 	}
-	close(gate)
-	for len(rt.Graph().Tasks) > 0 {
-		rt.Taskyield(t.Context())
+	release := sync.OnceFunc(func() { close(gate) })
+	defer release()
+	if complete {
+		release()
+		for len(rt.Graph().Tasks) > 0 {
+			rt.Taskyield(t.Context())
+		}
 	}
 	ran := false
 	err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		defer release()
 		return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x), vkomp.In(y)}, Body: func(context.Context) error { ran = true; return nil }})
 	})
 	if err != nil || !ran {

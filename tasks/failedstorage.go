@@ -113,19 +113,21 @@ func (p *failedStorage) failDependent(n *Node, at section, c class) {
 		return
 	}
 	for earlier := range p.byClass {
-		if n.failedBy.Load() != nil {
-			return
-		}
 		if !ordered[earlier][c] {
 			continue
 		}
-		// Failures may be reported concurrently, so each is read once.
 		p.byClass[earlier].find(at.start, at.end(), func(o *span[failedSection]) bool {
-			t := o.value.newest()
-			if t != nil {
-				n.failedBy.Store(t.root)
+			// Failures may be reported concurrently, so each is read once.
+			if t := o.value.newest(); t != nil {
+				n.failByLocked(t.root)
+				for _, t := range o.value.failures {
+					if !t.over() {
+						n.failByLocked(t.root)
+					}
+				}
 			}
-			return t != nil
+			first := n.failedBy.Load()
+			return first != nil && first.group == nil
 		})
 	}
 }

@@ -270,9 +270,8 @@ func (s *Scope) edgeLocked(from, to *Node) {
 	} else {
 		to.waiting++
 	}
+	e := edge{to: to, onDevice: onDevice, released: released}
 	// It may have failed without being complete yet.
-	if failure := from.rootFailureLocked(); failure != nil && to.failedBy.Load() == nil {
-		to.failedBy.Store(failure)
-	}
-	from.successors = append(from.successors, edge{to: to, onDevice: onDevice, released: released})
+	e.passLocked(from, from.rootFailureLocked())
+	from.successors = append(from.successors, e)
 }

@@ -24,6 +24,10 @@ type Group struct {
 	// no storage. It is set with the lock held.
 	abandoned atomic.Bool
 	waiters   []chan struct{}
+	// scope is that of the group's first task: its region's. When the group was abandoned, last was the number
+	// of the last task in the scope's family.
+	scope *Scope
+	last  uint64
 }
 
 // NewGroup returns a group inside parent, which may be nil.
@@ -43,14 +47,18 @@ func (g *Group) Cancelled() bool {
 	return false
 }
 
-func (g *Group) add() {
+// add counts a task of a scope.
+func (g *Group) add(s *Scope) {
 	if g == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.scope == nil {
+		g.scope = s
+	}
 	if g.live == 0 {
-		g.parent.add()
+		g.parent.add(s)
 	}
 	g.live++
 }
@@ -78,6 +86,17 @@ func (g *Group) reporter() *Group {
 		g = g.parent
 	}
 	return g
+}
+
+// leftBehind reports whether g, or an enclosing group, was abandoned before a task was generated in the family of
+// the group's region.
+func (g *Group) leftBehind(n *Node) bool {
+	for ; g != nil; g = g.parent {
+		if g.abandoned.Load() && g.scope.family == n.scope.family && n.seq > g.last {
+			return true
+		}
+	}
+	return false
 }
 
 // reports returns the group that reports failures of tasks in g, and whether g or an enclosing
@@ -163,12 +182,19 @@ func (g *Group) Wait(ctx context.Context, place Place) error {
 // abandon withdraws a wait and reports whether it was still waiting.
 func (g *Group) abandon(idle chan struct{}) bool {
 	g.mu.Lock()
+	s := g.scope // not nil, since there are tasks
+	g.mu.Unlock()
+	s.lock()
+	last := s.family.last
+	s.unlock()
+	g.mu.Lock()
 	i := slices.Index(g.waiters, idle)
 	if i < 0 {
 		g.mu.Unlock()
 		return false
 	}
 	g.waiters = slices.Delete(g.waiters, i, i+1)
+	g.last = last
 	g.abandoned.Store(true)
 	failed := g.failures
 	g.failures = nil

@@ -118,7 +118,9 @@ type modelTask struct {
 	// What the model expects.
 	started, dropped, placed, bodyDone, fulfilled bool
 	// tainted says that a task which this one depends on has failed.
-	tainted  bool
+	tainted bool
+	// roots are the tasks because of whose failures it fails.
+	roots    []int
 	failed   bool
 	complete bool
 	// root is the label of the task whose failure this one has.
@@ -136,7 +138,9 @@ type modelGroup struct {
 	group     *Group
 	cancelled bool
 	abandoned bool
-	failures  []*modelTally
+	// last is the number of tasks that were generated when the wait was cut short.
+	last     int
+	failures []*modelTally
 }
 
 func (g *modelGroup) isCancelled() bool {
@@ -156,6 +160,11 @@ func (g *modelGroup) within(outer *modelGroup) bool {
 		}
 	}
 	return false
+}
+
+// leftBehind reports whether the wait for g, or for a group around it, was cut short before task i was generated.
+func (g *modelGroup) leftBehind(i int) bool {
+	return g != nil && (g.abandoned && i >= g.last || g.parent.leftBehind(i))
 }
 
 // reporter returns the group that reports the failures of g: the innermost one whose wait was
@@ -337,7 +346,7 @@ func (h *history) add() error {
 		case follows:
 			task.follows = append(task.follows, j)
 			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent {
-				task.tainted = true
+				h.taint(i, task, h.byLabel(earlier.root))
 			}
 		case excludes:
 			task.excludes = append(task.excludes, j)
@@ -474,15 +483,28 @@ func (h *history) settle() {
 	}
 }
 
+// taint notes that a task which task i depends on, directly or not, has failed.
+func (h *history) taint(i int, task *modelTask, root int) {
+	if !h.tasks[root].group.leftBehind(i) && !slices.Contains(task.roots, root) {
+		task.tainted, task.roots = true, append(task.roots, root)
+	}
+}
+
 func (h *history) complete(i int) {
 	task := h.tasks[i]
 	task.complete, task.completedAt = true, len(h.steps)
 	if !task.failed {
 		return
 	}
-	for _, later := range h.tasks[i+1:] {
-		if !later.started && !later.dropped && slices.Contains(later.follows, i) {
-			later.tainted = true
+	if task.root == task.label {
+		task.roots = append(task.roots, i)
+	}
+	for k, later := range h.tasks {
+		if later.started || later.dropped || !slices.Contains(later.follows, i) {
+			continue
+		}
+		for _, root := range task.roots {
+			h.taint(k, later, root)
 		}
 	}
 	cut := task.group.cut()
@@ -560,7 +582,7 @@ func (h *history) check() error {
 			return fmt.Errorf("%s: started %v and dropped %v, want %v and %v", task.label, task.saidStart, task.saidDrop, task.started, task.dropped)
 		}
 		if task.tainted && task.dropped && !slices.ContainsFunc(task.follows, func(p int) bool {
-			return h.tasks[p].failed && h.tasks[p].root == task.root
+			return h.tasks[p].failed && slices.Contains(h.tasks[p].roots, h.byLabel(task.root))
 		}) {
 			return fmt.Errorf("%s: not run because of %q, which it does not follow", task.label, task.root)
 		}
@@ -876,7 +898,7 @@ func (h *history) waitGroup() error {
 		if err != errCut {
 			return fmt.Errorf("wait for a group with tasks returned %v", err)
 		}
-		g.abandoned = true
+		g.abandoned, g.last = true, len(h.tasks)
 		for _, t := range failures {
 			if t.abandon(); !t.reported {
 				g.parent.fail(t)

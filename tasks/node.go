@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -112,8 +113,9 @@ type special struct {
 	// inner is the scope of the children of a transparent task.
 	inner   *Scope
 	witness Witness
-	// failure is the task's own.
-	failure *Error
+	// failure is the task's own, failedBy what it has failed by besides Node.failedBy.
+	failure  *Error
+	failedBy []*Error
 	// generation counts the tasks for which the node has been used and that had something special. It tells
 	// who remembers a node without a reference whether that is still the same task's (see Node.is).
 	generation atomic.Uint64
@@ -156,6 +158,37 @@ type edge struct {
 	onDevice, released bool
 	// exclusion says that the tasks only exclude each other; to came second.
 	exclusion bool
+}
+
+// passLocked passes failures of the predecessor n on: failure, if it is not nil, and what n would otherwise have
+// failed by.
+func (e *edge) passLocked(n *Node, failure *Error) {
+	if failure == nil || e.exclusion {
+		return
+	}
+	e.to.failByLocked(failure)
+	e.to.failByLocked(n.failedBy.Load())
+	for _, f := range n.specials().failedBy {
+		e.to.failByLocked(f)
+	}
+}
+
+// failByLocked says that a task on which n depends has failed. A task that a taskgroup has left behind fails none
+// that is generated after the group: so failures of different groups are all kept, until one is of none.
+func (n *Node) failByLocked(failure *Error) {
+	if failure == nil || failure.group.leftBehind(n) {
+		return
+	}
+	first := n.failedBy.Load()
+	switch {
+	case first == nil:
+		n.failedBy.Store(failure)
+	case first.group == nil || first.group == failure.group:
+	default:
+		if x := n.toSpecialLocked(); !slices.ContainsFunc(x.failedBy, func(f *Error) bool { return f.group == failure.group }) {
+			x.failedBy = append(x.failedBy, failure)
+		}
+	}
 }
 
 // Label returns the task's label.
@@ -367,7 +400,7 @@ func (n *Node) failLocked(err error, like likeness) {
 	case n.failedBy.Load() != nil && err == n.failedBy.Load().shown():
 		n.outcome = dropped
 	default:
-		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
+		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped, group: n.specials().group})
 		if n.outcome == undecided {
 			n.outcome = failed
 		}
@@ -385,9 +418,7 @@ func (n *Node) passFailureLocked() {
 		return
 	}
 	for i := range n.successors {
-		if e := &n.successors[i]; e.to.failedBy.Load() == nil && !e.exclusion {
-			e.to.failedBy.Store(failure)
-		}
+		n.successors[i].passLocked(n, failure)
 	}
 }
 
@@ -439,9 +470,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		if t != nil && !e.released {
 			e.to.receiveLocked(t)
 		}
-		if failedBy != nil && e.to.failedBy.Load() == nil && !e.exclusion {
-			e.to.failedBy.Store(failedBy)
-		}
+		e.passLocked(n, failedBy)
 		if e.onDevice {
 			e.to.left--
 			if e.to.left == 0 {

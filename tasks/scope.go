@@ -320,7 +320,7 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	}
 	if t.Group != nil {
 		n.toSpecialLocked().group = t.Group
-		t.Group.add()
+		t.Group.add(s)
 	}
 	if t.Always {
 		n.traits |= always
