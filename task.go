@@ -62,7 +62,8 @@ const (
 	Import Transparency = 1
 	// Export means that tasks which depend on the task, directly or through other tasks, can
 	// also depend on its children through their own depend items. After an undeferred task all
-	// later siblings can.
+	// later siblings can. Tasks that are generated when all of the children are complete are run
+	// although one has failed.
 	Export Transparency = 2
 	// ImpEx is Import and Export.
 	ImpEx Transparency = 3

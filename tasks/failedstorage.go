@@ -106,9 +106,9 @@ func (p *failedSection) newest() *tally {
 	return nil
 }
 
-// failDependent makes n fail if a task on which it depends by an item of that section and class has
-// failed.
-func (p *failedStorage) failDependent(n *Node, at section, c class) {
+// failDependent makes n fail if a task that was generated before that number, and on which n depends by an item
+// of that section and class, has failed.
+func (p *failedStorage) failDependent(n *Node, at section, c class, before uint64) {
 	if p == nil {
 		return
 	}
@@ -118,10 +118,9 @@ func (p *failedStorage) failDependent(n *Node, at section, c class) {
 		}
 		p.byClass[earlier].find(at.start, at.end(), func(o *span[failedSection]) bool {
 			// Failures may be reported concurrently, so each is read once.
-			if t := o.value.newest(); t != nil {
-				n.failByLocked(t.root)
-				for _, t := range o.value.failures {
-					if !t.over() {
+			if o.value.newest() != nil {
+				for _, t := range slices.Backward(o.value.failures) {
+					if t.seq < before && !t.over() {
 						n.failByLocked(t.root)
 					}
 				}
