@@ -27,7 +27,8 @@ type directive struct {
 // and announces its task to the runtime's listeners. The result is not nil if one of them wants
 // to know what the construct does: the caller sets Data of it, and calls done.
 func (c *current) encounter(to *construct.Construct, d *directive) *announced {
-	to.Scope, to.Group, to.Place = c.children(), c.group(), c.place
+	// A construct of a record can have another's.
+	to.Scope, to.Group, to.Place, to.Observer = c.children(), c.group(), c.place, nil
 	to.NoWait = d.flags&ompt.TaskUndeferred == 0
 	events := c.rt.events.Load()
 	if events == nil {

@@ -284,6 +284,38 @@ func TestPauseThatStopsTheTool(t *testing.T) {
 	}
 }
 
+// A record that was made while a tool listened is replayed after the tool was stopped.
+func TestRecordOutlivesTheTool(t *testing.T) {
+	tasks := 0
+	rt := vktest.Open(t, func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{TaskCreate: func(ompt.TaskCreateEvent) { tasks++ }}
+	})
+	k := newKernel(t, rt, shaders.Saxpy)
+	x, y := constant(64, 1), constant(64, 0)
+	var records vkomp.TaskgraphRecords
+	region := func() {
+		t.Helper()
+		must(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: &records}, func(ctx context.Context) error {
+			target := saxpyOn(t, k, 2, x, y)
+			target.NoWait = true
+			return errors.Join(
+				rt.TargetEnterData(ctx, vkomp.TargetEnterData{NoWait: true, Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
+				rt.Target(ctx, target),
+				rt.TargetUpdate(ctx, vkomp.TargetUpdate{NoWait: true, Motions: []vkomp.Arg{vkomp.From(y)}, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
+				rt.TargetExitData(ctx, vkomp.TargetExitData{NoWait: true, Maps: []vkomp.Arg{vkomp.Release(x), vkomp.Release(y)}, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
+			)
+		}))
+	}
+	region()
+	heard := tasks
+	must(t, rt.PauseResourceAll(t.Context(), vkomp.PauseStopTool))
+	region()
+	region()
+	if y[0] != 6 || heard == 0 || tasks != heard {
+		t.Errorf("y is %v, and the tool heard of %d tasks, then of %d more", y[0], heard, tasks-heard)
+	}
+}
+
 // Constructs called during a pause wait for its end, and a pause does not wait for constructs.
 func TestPausesAmongConstructs(t *testing.T) {
 	rt := vktest.Open(t, func(o *vkomp.Options) { o.Validation = false })
