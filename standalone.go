@@ -139,13 +139,13 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 			return fmt.Errorf("vkomp: %w", err)
 		}
 	}
-	if err := c.generate(ctx, passed, s); err != nil {
-		return rt.failure(ctx, err)
+	if err = c.generate(ctx, passed, s); err != nil {
+		err = rt.failure(ctx, err)
 	}
 	if kept != nil {
-		recording.add(kept)
+		recording.returned(kept, err)
 	}
-	return nil
+	return err
 }
 
 // evaluateStandalone evaluates the clauses of a directive that c encounters. It returns the

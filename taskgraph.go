@@ -64,8 +64,9 @@ type Taskgraph struct {
 // executed but not recorded. A Taskgraph inside the block needs NoGroup and no Params; its
 // constructs belong to the outer record, and records of its own are neither made nor discarded.
 //
-// A block that returns an error, panics or cancels its taskgroup leaves no record, and the error is
-// returned, as by [Runtime.Taskgroup]. Blocks are executed without being recorded if the
+// A block that returns an error, panics or cancels its taskgroup leaves no record, nor does one of
+// which a construct has returned ErrCancelled; the block's error is returned, as by
+// [Runtime.Taskgroup]. Blocks are executed without being recorded if the
 // encountering task is final, and while another goroutine records the same construct: nobody waits
 // for that, and a block may encounter its own construct again.
 func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx context.Context) error) error {

@@ -710,3 +710,29 @@ func TestTaskgraphClausesThatAreInvalid(t *testing.T) {
 	must(t, rt.Close())
 	refused(t, "a closed runtime", rt.Taskgraph(ctx, vkomp.Taskgraph{Records: records}, nothing), vkomp.ErrClosed)
 }
+
+// A task of the block cancels the taskgroup, so that a construct is refused. The next encounter executes the block
+// anew.
+func TestBlockWithARefusedConstructLeavesNoRecord(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host, cancellation)
+	cancelled, refused, ran := true, 0, 0
+	g := newGraphed(rt, func(ctx context.Context) error {
+		if cancelled {
+			must(t, rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return rt.CancelTaskgroup(ctx) }}))
+			for rt.CancellationPoint(ctx) == nil {
+				runtime.Gosched()
+			}
+		}
+		if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran++; return nil }}); errors.Is(err, vkomp.ErrCancelled) {
+			refused++
+		}
+		return nil
+	})
+	for range 3 {
+		must(t, g.encounter(t.Context(), nil))
+		cancelled = false
+	}
+	if refused != 1 || ran != 2 || g.executed != 2 {
+		t.Errorf("%d constructs were refused, %d ran, and the block was executed %d times", refused, ran, g.executed)
+	}
+}

@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,11 +53,15 @@ func (r *recording) ended() bool {
 	return r.over
 }
 
-// add adds a construct whose task was generated.
-func (r *recording) add(construct recorded) {
+// returned adds a construct whose task was generated. One that a taskgroup has refused because it is cancelled
+// makes the block leave no record, since the next encounter would generate it.
+func (r *recording) returned(construct recorded, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.over {
+	switch {
+	case errors.Is(err, ErrCancelled):
+		r.spoilt = true
+	case err == nil && !r.over:
 		r.constructs = append(r.constructs, construct)
 	}
 }
