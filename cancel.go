@@ -20,9 +20,6 @@ func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	if !rt.icvs.cancellation {
 		return nil
 	}
-	if recording := c.records(condAbsent); recording != nil {
-		recording.spoil()
-	}
 	inside.group.Cancel()
 	inside.cancel(ErrCancelled)
 	return ErrCancelled

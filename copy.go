@@ -210,8 +210,8 @@ func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr,
 	}
 	defer rt.using.leave(rt.using.enter())
 	err := r.generateIn(ctx, &c, async, observe.Site{})
-	if kept != nil {
-		recording.returned(kept, err)
+	if err == nil && kept != nil {
+		recording.add(kept)
 	}
 	return err
 }

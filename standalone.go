@@ -139,13 +139,13 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 			return fmt.Errorf("vkomp: %w", err)
 		}
 	}
-	if err = c.generate(ctx, passed, s); err != nil {
-		err = rt.failure(ctx, err)
+	if err := c.generate(ctx, passed, s); err != nil {
+		return rt.failure(ctx, err)
 	}
 	if kept != nil {
-		recording.returned(kept, err)
+		recording.add(kept)
 	}
-	return err
+	return nil
 }
 
 // evaluateStandalone evaluates the clauses of a directive that c encounters. It returns the

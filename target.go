@@ -124,8 +124,8 @@ func (rt *Runtime) targetIn(ctx context.Context, c *current, t *Target, args []A
 	} else {
 		err = c.generate(ctx, passed, s)
 	}
-	if kept != nil {
-		recording.returned(kept, err)
+	if err == nil && kept != nil {
+		recording.add(kept)
 	}
 	return err
 }

@@ -154,8 +154,8 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 		}
 	}
 	err := e.generate(ctx, &c)
-	if kept != nil {
-		recording.returned(kept, err)
+	if err == nil && kept != nil {
+		recording.add(kept)
 	}
 	return err
 }

@@ -64,8 +64,8 @@ type Taskgraph struct {
 // executed but not recorded. A Taskgraph inside the block needs NoGroup and no Params; its
 // constructs belong to the outer record, and records of its own are neither made nor discarded.
 //
-// A block that returns an error, panics or cancels its taskgroup leaves no record, nor does one of
-// which a construct has returned ErrCancelled; the block's error is returned, as by
+// A block that returns an error or panics leaves no record, nor does one whose context ends
+// meanwhile, as when its taskgroup is cancelled. The block's error is returned, as by
 // [Runtime.Taskgroup]. Blocks are executed without being recorded if the
 // encountering task is final, and while another goroutine records the same construct: nobody waits
 // for that, and a block may encounter its own construct again.

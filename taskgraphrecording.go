@@ -2,7 +2,6 @@ package vkomp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -53,15 +52,11 @@ func (r *recording) ended() bool {
 	return r.over
 }
 
-// returned adds a construct whose task was generated. One that a taskgroup has refused because it is cancelled
-// makes the block leave no record, since the next encounter would generate it.
-func (r *recording) returned(construct recorded, err error) {
+// add adds a construct whose task was generated.
+func (r *recording) add(construct recorded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrCancelled):
-		r.spoilt = true
-	case err == nil && !r.over:
+	if !r.over {
 		r.constructs = append(r.constructs, construct)
 	}
 }

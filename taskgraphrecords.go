@@ -105,7 +105,8 @@ func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context
 	c := rt.current(ctx)
 	c.recording = recording
 	err = protect.Call(func() error { return block(context.WithValue(ctx, regionKey{rt}, &c)) })
-	complete = err == nil
+	// A context that has ended may have kept constructs from the record.
+	complete = err == nil && ctx.Err() == nil
 	return err
 }
 

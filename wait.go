@@ -94,8 +94,8 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 		}
 	}
 	err := c.join(ctx, label, depend, noWait, observe.Site{})
-	if kept != nil {
-		recording.returned(kept, err)
+	if err == nil && kept != nil {
+		recording.add(kept)
 	}
 	return err
 }
