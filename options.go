@@ -96,7 +96,9 @@ type Options struct {
 	// of its kernel write, or only the parts that its depend items name. Maps and updates
 	// access both the host's storage and the device's, memory routines what they copy. A
 	// host task is assumed to access what its depend items name. Accesses of kernels by
-	// address, and those of the program outside of tasks, are not detected.
+	// address, and those of the program outside of tasks, are not detected. Nor are races
+	// between constructs that are complete when they return, if goroutines outside of tasks
+	// call them: how these goroutines are ordered is not known.
 	//
 	// It is for tests and debugging: it costs microseconds for each task, and keeps storage
 	// reachable that tasks have used since the last wait.
