@@ -311,6 +311,19 @@ var racePrograms = []struct {
 		p.axpy(ctx, true, p.x, p.y, in(p.x), out(p.y[:32]))
 		p.axpy(ctx, true, p.x, p.y, in(p.x), out(p.y[32:]))
 	}},
+	{"depend in of a slice, out of a part", false, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y, in(p.y), out(p.y[:32]))
+		p.axpy(ctx, true, p.x, p.y[32:]) // writes what the first reads
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.y))
+		p.axpy(ctx, true, p.x, p.y, in(p.y), out(p.y[:32]))
+		p.axpy(ctx, true, p.y, p.z, in(p.y[32:]))
+		p.wait(ctx)
+		p.exit(ctx, false, vkomp.Release(p.y))
+	}},
 	{"memcpy", false, func(ctx context.Context, p *racing) {
 		p.axpy(ctx, true, p.x, p.y)
 		must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(p.z), vkomp.HostPtr(p.y), 256))

@@ -70,8 +70,9 @@ func (a *accesses) add(space race.Space, s memory.Section, write bool, label str
 }
 
 // addAt is add for storage given by its address; keep is kept reachable. Where depend items name
-// parts of the storage, the task accesses only these: it writes those that an item other than in
-// names, or all of them if there is no such item.
+// parts of the storage, the task accesses only these, and writes those that an item other than in
+// names. An item in of the storage as a whole is such a part, which is only read. If no item other
+// than in names a part, or one names the storage as a whole, the task can write all of it.
 func (a *accesses) addAt(space race.Space, start, size uint64, keep unsafe.Pointer, write bool, label string) {
 	end := start + size
 	parts, writers := 0, 0
@@ -80,7 +81,7 @@ func (a *accesses) addAt(space race.Space, start, size uint64, keep unsafe.Point
 		from, to := uint64(uintptr(d.Ptr)), uint64(uintptr(d.Ptr))+d.Size
 		switch {
 		case d.Kind.AllMemory() || d.Size == 0 || to <= start || end <= from:
-		case from <= start && end <= to:
+		case d.Kind != tasks.DependIn && from <= start && end <= to:
 			parts = len(a.depend) + 1 // the storage as a whole
 		default:
 			parts++

@@ -186,7 +186,10 @@ func TestDependItemsNameParts(t *testing.T) {
 	}{
 		{nil, "writes host [0,32)"},
 		{[]tasks.Depend{item(tasks.DependOut, 0, 8), item(tasks.DependIn, 16, 40)}, "writes host [0,8); reads host [16,32)"},
-		{[]tasks.Depend{item(tasks.DependOut, 0, 8), item(tasks.DependIn, 0, 32)}, "writes host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependOut, 0, 8), item(tasks.DependIn, 0, 32)}, "writes host [0,8); reads host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependIn, 0, 40), item(tasks.DependInOut, 24, 40), item(tasks.DependIn, 8, 16)}, "reads host [0,32); writes host [24,32); reads host [8,16)"},
+		{[]tasks.Depend{item(tasks.DependOut, 0, 32), item(tasks.DependIn, 0, 32), item(tasks.DependOut, 0, 8)}, "writes host [0,32)"},
+		{[]tasks.Depend{item(tasks.DependIn, 0, 32)}, "writes host [0,32)"},
 		{[]tasks.Depend{item(tasks.DependIn, 0, 8)}, "writes host [0,32)"},
 		{[]tasks.Depend{item(tasks.DependOut, 40, 48)}, "writes host [0,32)"},
 	} {
