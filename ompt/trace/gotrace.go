@@ -12,15 +12,15 @@ import (
 
 // GoTrace returns a tool for Go's execution tracer (package runtime/trace). While that is
 // running, each task of the runtime is a task of the trace, nested in the task that
-// generated it. The body of a host task, a target region on the host, and a wait in a body
-// are regions. Operations of devices are logged when the host initiates them. While the
-// tracer is not running, an event costs a few nanoseconds, and tasks that are generated
-// then stay out of the trace.
+// generated it. The body of a host task and a target region on the host are regions. The
+// beginning and the end of a wait are logged, and so are operations of devices when the host
+// initiates them. While the tracer is not running, an event costs a few nanoseconds, and
+// tasks that are generated then stay out of the trace.
 //
 // A region of the tracer must end on the goroutine where it began. Target regions of
 // devices and operations are therefore not regions, because they end on other goroutines.
-// Waits of the initial task, in which several goroutines may be at once, are logged
-// instead.
+// Neither are waits: several goroutines of one task may wait at once, and the events do not
+// say which of these waits ends.
 func GoTrace() ompt.Callbacks {
 	g := &goTrace{}
 	return ompt.Callbacks{
@@ -43,10 +43,11 @@ type goState struct {
 	isTarget bool
 	ctx      context.Context
 	task     *trace.Task
-	// body is the region of the body, or of a target region on the host, while it runs;
-	// waits are the regions of waits inside it.
+	// body is the region of the body, or of a target region on the host, while it runs. begun
+	// says that the body has begun: goroutines that it has started can outlive it, and come
+	// back to the task from included tasks.
 	body  *trace.Region
-	waits []*trace.Region
+	begun bool
 }
 
 // goOf returns the state of a task, nil if the task is not in the trace.
@@ -88,7 +89,8 @@ func (g *goTrace) taskSchedule(e ompt.TaskScheduleEvent) {
 			s.task.End()
 		}
 	}
-	if s := goOf(e.NextTask); s != nil && s.body == nil && !s.isTarget {
+	if s := goOf(e.NextTask); s != nil && !s.begun && !s.isTarget {
+		s.begun = true
 		s.body = trace.StartRegion(s.ctx, s.label)
 	}
 }
@@ -101,19 +103,17 @@ func (s *goState) endBody() {
 }
 
 func (g *goTrace) syncRegionWait(e ompt.SyncRegionEvent) {
-	s := goOf(e.Task)
-	if s == nil || s.body == nil {
-		if trace.IsEnabled() {
-			trace.Log(context.Background(), "vkomp", waitName(e.Kind)+map[ompt.ScopeEndpoint]string{ompt.ScopeBegin: " begins", ompt.ScopeEnd: " ends"}[e.Endpoint])
-		}
+	if !trace.IsEnabled() {
 		return
 	}
-	if e.Endpoint == ompt.ScopeBegin {
-		s.waits = append(s.waits, trace.StartRegion(s.ctx, waitName(e.Kind)))
-	} else if n := len(s.waits); n > 0 && e.Endpoint == ompt.ScopeEnd {
-		s.waits[n-1].End()
-		s.waits = s.waits[:n-1]
+	ctx, does := context.Background(), " begins"
+	if s := goOf(e.Task); s != nil {
+		ctx = s.ctx
 	}
+	if e.Endpoint == ompt.ScopeEnd {
+		does = " ends"
+	}
+	trace.Log(ctx, "vkomp", waitName(e.Kind)+does)
 }
 
 func (g *goTrace) target(e ompt.TargetEMIEvent) {

@@ -12,6 +12,7 @@ import (
 	"runtime/pprof"
 	"runtime/trace"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,6 +84,9 @@ func TestGoTraceHasTasksRegionsAndLogs(t *testing.T) {
 		// These events may be reported on any goroutine.
 		p.wait(&unfulfilled.data, ompt.ScopeBegin, ompt.SyncRegionTaskwait)
 		p.wait(&unfulfilled.data, ompt.ScopeEnd, ompt.SyncRegionTaskwait)
+		included := p.taskIn(&unfulfilled.data, "included", ompt.TaskExplicit|ompt.TaskUndeferred)
+		p.schedule(unfulfilled, ompt.TaskSwitch, included)
+		p.schedule(included, ompt.TaskComplete, unfulfilled)
 		dropped := p.task("dropped", ompt.TaskExplicit)
 		p.schedule(dropped, ompt.TaskCancel, nil)
 		// Its body ends after tracing has stopped.
@@ -97,8 +101,8 @@ func TestGoTraceHasTasksRegionsAndLogs(t *testing.T) {
 		tasks, regions, ends, logs int
 	}{
 		{"blur", 1, 0, 0, 0}, {"edges", 1, 0, 0, 0}, {"save", 1, 1, 1, 0}, {"pack", 1, 1, 1, 0}, {"on the host", 1, 1, 1, 0},
-		{"detached", 1, 1, 1, 0}, {"unfulfilled", 1, 1, 1, 0}, {"dropped", 1, 0, 0, 0}, {"late", 1, 1, 0, 0},
-		{"taskwait", 0, 1, 1, 0}, {"taskwait begins", 0, 0, 0, 2}, {"taskwait ends", 0, 0, 0, 2},
+		{"detached", 1, 1, 1, 0}, {"unfulfilled", 1, 1, 1, 0}, {"included", 1, 1, 1, 0}, {"dropped", 1, 0, 0, 0}, {"late", 1, 1, 0, 0},
+		{"taskwait", 0, 0, 0, 0}, {"taskwait begins", 0, 0, 0, 3}, {"taskwait ends", 0, 0, 0, 3},
 		{"submit blur.comp", 0, 0, 0, 1}, {"alloc x, 1000 bytes, device 1 to 0", 0, 0, 0, 1},
 	} {
 		got := []int{count("TaskBegin", c.name), count("RegionBegin", c.name), count("RegionEnd", c.name), count("Log", c.name)}
@@ -106,11 +110,43 @@ func TestGoTraceHasTasksRegionsAndLogs(t *testing.T) {
 			t.Errorf("%s: tasks, begins and ends of regions, logs (-want +got):\n%s", c.name, diff)
 		}
 	}
-	if ends := strings.Count(events, "TaskEnd"); ends != 9 {
-		t.Errorf("%d tasks end, of 9 that do", ends)
+	if ends := strings.Count(events, "TaskEnd"); ends != 10 {
+		t.Errorf("%d tasks end, of 10 that do", ends)
 	}
 	if t.Failed() {
 		t.Log(events)
+	}
+}
+
+// Waits of several goroutines of one body end in any order, each on its own goroutine, and
+// the body ends while one of them still waits.
+func TestGoTraceOfWaitsThatOverlapInOneBody(t *testing.T) {
+	events := executionTrace(t, func() {
+		p := with(GoTrace())
+		made := p.task("body", ompt.TaskExplicit)
+		p.schedule(nil, ompt.TaskSwitch, made)
+		p.wait(&made.data, ompt.ScopeBegin, ompt.SyncRegionTaskwait)
+		var all sync.WaitGroup
+		begun, ended := make(chan bool), make(chan bool)
+		for kind := ompt.SyncRegionTaskwait; kind <= ompt.SyncRegionTaskgroup; kind++ {
+			all.Go(func() {
+				p.wait(&made.data, ompt.ScopeBegin, kind)
+				begun <- true
+				<-ended
+				p.wait(&made.data, ompt.ScopeEnd, kind)
+			})
+			<-begun
+		}
+		p.wait(&made.data, ompt.ScopeEnd, ompt.SyncRegionTaskwait)
+		ended <- true
+		p.schedule(made, ompt.TaskComplete, nil)
+		ended <- true
+		all.Wait()
+	})
+	for what, want := range map[string]int{`RegionBegin`: 1, `RegionEnd`: 1, ` begins"`: 3, ` ends"`: 3} {
+		if got := strings.Count(events, what); got != want {
+			t.Errorf("%d of %s, want %d, in\n%s", got, what, want, events)
+		}
 	}
 }
 

@@ -73,6 +73,17 @@ func everything(ctx context.Context, rt *vkomp.Runtime) error {
 				var event vkomp.Event
 				note(rt.Task(ctx, vkomp.Task{Label: "detached", Detach: &event, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: nothing}))
 				note(event.Fulfill())
+				note(rt.Task(ctx, vkomp.Task{Label: "waits on several goroutines", Depend: []vkomp.Depend{vkomp.In(y)}, Body: func(ctx context.Context) error {
+					var both sync.WaitGroup
+					for range 2 {
+						both.Go(func() {
+							note(rt.Taskgroup(ctx, nothing))
+							note(rt.Taskwait(ctx))
+						})
+					}
+					both.Wait()
+					return nil
+				}}))
 				note(rt.Taskgroup(ctx, func(ctx context.Context) error {
 					note(rt.Task(ctx, vkomp.Task{Label: "in a group", Body: nothing}))
 					return nil
@@ -116,7 +127,7 @@ func TestAllToolsOnARuntime(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for label, want := range map[string]int{"outer": 60, "inner": 120, "included": 60, "detached": 60, "in a group": 60, "saxpy": 120} {
+	for label, want := range map[string]int{"outer": 60, "inner": 120, "included": 60, "waits on several goroutines": 60, "detached": 60, "in a group": 60, "saxpy": 120} {
 		if counts.Names[label] != want {
 			t.Errorf("%d boxes of %s, want %d", counts.Names[label], label, want)
 		}
@@ -124,7 +135,7 @@ func TestAllToolsOnARuntime(t *testing.T) {
 	if counts.Phases["s"] == 0 {
 		t.Error("no dependences")
 	}
-	if want := `"tasks":480,"completed":480,"notRun":0,"targetRegions":120`; !strings.Contains(counters.String(), want) {
+	if want := `"tasks":540,"completed":540,"notRun":0,"targetRegions":120`; !strings.Contains(counters.String(), want) {
 		t.Errorf("counts %s, want %s", counters, want)
 	}
 	written.Reset()
