@@ -464,6 +464,91 @@ var racePrograms = []struct {
 	{"a pointer to mapped storage", true, func(ctx context.Context, p *racing) { p.through(ctx) }, func(ctx context.Context, p *racing) {
 		p.through(ctx, inout(p.y))
 	}},
+	{"memory in front of what is associated", true, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 256, func(d vkomp.Device, q vkomp.DevicePtr) {
+			p.axpy(ctx, true, p.x, p.y)
+			must(p.t, d.MemsetAsync(ctx, q, 0, 260))
+		})
+	}, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 256, func(d vkomp.Device, q vkomp.DevicePtr) {
+			p.axpy(ctx, true, p.x, p.y, out(p.y))
+			must(p.t, d.MemsetAsync(ctx, q, 0, 256))
+			must(p.t, d.MemsetAsync(ctx, q.Add(256), 0, 256, inout(p.y)))
+		})
+	}},
+	{"memory behind what is associated", true, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			must(p.t, d.MemsetAsync(ctx, q.Add(256), 0, 256))
+			must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(constant(128, 0)), q, 260))
+		})
+	}, func(ctx context.Context, p *racing) {
+		w := constant(128, 0)
+		p.y, p.z = w[:64], w[64:]
+		p.enter(ctx, false, vkomp.To(p.z)) // adjacent on the host alone
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			must(p.t, d.MemsetAsync(ctx, q, 0, 512))
+			p.axpy(ctx, true, p.x, p.z)
+		})
+		p.exit(ctx, false, vkomp.Release(p.z))
+	}},
+	{"a pointer to memory of which some is associated", true, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 256, func(d vkomp.Device, q vkomp.DevicePtr) {
+			p.axpy(ctx, true, p.x, p.y)
+			p.mapped(ctx, vkomp.To(p.x), vkomp.IsDevicePtr(q))
+		})
+	}, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 256, func(d vkomp.Device, q vkomp.DevicePtr) {
+			p.axpy(ctx, true, p.x, p.y)
+			p.mapped(ctx, vkomp.To(p.x), vkomp.HasDeviceAddr[float32](q, 64))
+		})
+	}},
+	{"memory that was associated", true, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			p.axpy(ctx, true, p.x, p.y)
+			must(p.t, d.DisassociatePtr(ctx, vkomp.HostPtr(p.y)))
+			must(p.t, d.MemsetAsync(ctx, q, 0, 256))
+		})
+	}, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			must(p.t, d.MemsetAsync(ctx, q, 0, 256))
+			must(p.t, d.DisassociatePtr(ctx, vkomp.HostPtr(p.y)))
+			p.axpy(ctx, true, p.x, p.y) // in storage of its own
+		})
+	}},
+	{"two slices that are associated with the same memory", true, func(ctx context.Context, p *racing) {
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			must(p.t, d.AssociatePtr(ctx, vkomp.HostPtr(p.z), q, 256, 128))
+			p.axpy(ctx, true, p.x, p.y, vkomp.InOutSet(p.y))
+			p.axpy(ctx, true, p.x, p.z, vkomp.InOutSet(p.z))
+		})
+	}, func(ctx context.Context, p *racing) {
+		p.enter(ctx, false, vkomp.To(p.x))
+		p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+			must(p.t, d.AssociatePtr(ctx, vkomp.HostPtr(p.z), q, 256, 128))
+			p.axpy(ctx, true, p.x, p.y[:32])
+			p.axpy(ctx, true, p.x, p.z, out(p.z))
+			p.axpy(ctx, true, p.x, p.y[32:], in(p.z), vkomp.InOutSet(p.y))
+			p.axpy(ctx, true, p.x, p.y[32:], in(p.z), vkomp.InOutSet(p.y))
+		})
+		p.exit(ctx, false, vkomp.Release(p.x))
+	}},
+}
+
+// associated runs body with y associated with 256 of 512 bytes of memory of the device, from the
+// offset on.
+func (p *racing) associated(ctx context.Context, offset int, body func(d vkomp.Device, q vkomp.DevicePtr)) {
+	d := p.rt.DefaultDevice(ctx)
+	q, err := d.Alloc(ctx, 512)
+	must(p.t, err)
+	must(p.t, d.AssociatePtr(ctx, vkomp.HostPtr(p.y), q, 256, offset))
+	body(d, q)
+	p.wait(ctx)
+	for _, s := range [][]float32{p.y, p.z} {
+		if err := d.DisassociatePtr(ctx, vkomp.HostPtr(s)); err != nil && !errors.Is(err, vkomp.ErrNotPresent) && !errors.Is(err, vkomp.ErrAssociated) {
+			p.t.Error(err)
+		}
+	}
+	must(p.t, d.Free(ctx, q))
 }
 
 // pointers fills memory of the device and copies it, with these depend items on both tasks.
@@ -578,6 +663,32 @@ func TestRaceNamesBothPlacesAndTheMissingClause(t *testing.T) {
 		}
 		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), c.advice) {
 			t.Errorf("the log has %q", log.String())
+		}
+	}
+}
+
+// A race on associated storage is reported by the address of the slice that the first task uses.
+func TestRaceOnAssociatedStorageNamesTheSlice(t *testing.T) {
+	for _, c := range []struct {
+		second func(ctx context.Context, p *racing)
+		advice string
+	}{
+		{func(ctx context.Context, p *racing) { p.axpy(ctx, true, p.x, p.y[32:]) }, "add depend(out: argument 1) to the second, or wait in between"},
+		{func(ctx context.Context, p *racing) { p.axpy(ctx, true, p.x, p.z) }, "add depend items in common, of a slice that stands for that memory: out for what writes, in for what reads"},
+	} {
+		var want uint64
+		found := races(t, vkomp.Options{}, func(ctx context.Context, p *racing) {
+			want = vkomp.HostPtr(p.y).Address() + 128
+			p.enter(ctx, false, vkomp.To(p.x))
+			p.associated(ctx, 0, func(d vkomp.Device, q vkomp.DevicePtr) {
+				must(t, d.AssociatePtr(ctx, vkomp.HostPtr(p.z), q, 256, 128))
+				p.axpy(ctx, true, p.x, p.y, out(p.y))
+				c.second(ctx, p)
+			})
+			p.exit(ctx, false, vkomp.Release(p.x))
+		})
+		if len(found) != 1 || found[0].Address != want || found[0].Size != 128 || found[0].Device == vkomp.InitialDeviceNumber || found[0].Advice != c.advice {
+			t.Errorf("found %v, want one race at %#x with the advice %q", found, want, c.advice)
 		}
 	}
 }

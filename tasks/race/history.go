@@ -186,20 +186,19 @@ func (d *Detector) without(list []use, gone func(use) bool) []use {
 // clauses allow them to be unordered.
 func (d *Detector) conflict(start, end uint64, a, b use) {
 	first, second := a.task, b.task
-	if first.accesses[a.access].Local && !second.in(first.parent) || second.accesses[b.access].Local && !first.in(second.parent) {
-		return
-	}
-	unnamed := first.accesses[a.access].Unnamed
-	if one, other := kin(first, second); one != nil && (common(one.items, other.items, excludes) || together(one, other, start, end, unnamed)) {
-		return
-	}
-	// Exporting and importing tasks make depend items of different regions match.
-	if together(first, second, start, end, unnamed) {
-		return
-	}
 	c := Conflict{
 		First: first, FirstAccess: &first.accesses[a.access], Second: second, SecondAccess: &second.accesses[b.access],
 		Start: start, Size: end - start,
+	}
+	if c.FirstAccess.Local && !second.in(first.parent) || c.SecondAccess.Local && !first.in(second.parent) {
+		return
+	}
+	if one, other := kin(first, second); one != nil && (common(one.items, other.items, excludes) || c.together(one, other)) {
+		return
+	}
+	// Exporting and importing tasks make depend items of different regions match.
+	if c.together(first, second) {
+		return
 	}
 	if c.First.number > c.Second.number {
 		c.First, c.Second, c.FirstAccess, c.SecondAccess = c.Second, c.First, c.SecondAccess, c.FirstAccess
@@ -234,14 +233,16 @@ func kin(a, b *Task) (one, other *Task) {
 	return a, b
 }
 
-// together reports whether inoutset items of both tasks allow unordered accesses to the bytes.
-// For unnamed storage, which no item can name, it suffices that they have inoutset items with a
-// byte in common.
-func together(a, b *Task, start, end uint64, unnamed bool) bool {
-	if unnamed {
-		return common(a.items, b.items, joins)
+// together reports whether inoutset items of the two tasks, which are those of the conflict or
+// ancestors of theirs, allow the unordered accesses. Where no item can name the storage, or the
+// tasks name it by different addresses, it suffices that they have inoutset items with a byte in
+// common.
+func (c *Conflict) together(one, other *Task) bool {
+	if !c.FirstAccess.SameNames(c.SecondAccess) {
+		return common(one.items, other.items, joins)
 	}
-	return a.joined(start, end) && b.joined(start, end)
+	start := c.Start + c.FirstAccess.Offset
+	return one.joined(start, start+c.Size) && other.joined(start, start+c.Size)
 }
 
 // common reports whether items of class c in a and b have a byte in common.

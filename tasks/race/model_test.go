@@ -159,8 +159,12 @@ func drawAccesses(t *rapid.T) []Access {
 	for range rapid.IntRange(0, 2).Draw(t, "accesses") {
 		start, size := drawRange(t)
 		a := Access{Space: 1, Start: base + uint64(start), Size: uint64(size), Write: rapid.Bool().Draw(t, "write")}
-		if rapid.IntRange(0, 5).Draw(t, "other space") == 0 {
+		switch rapid.IntRange(0, 5).Draw(t, "other space") {
+		case 0:
 			a.Space, a.Unnamed = 2, true
+		case 1: // items name the bytes as elsewhere, but the space has them at other addresses
+			a.Offset = uint64(rapid.IntRange(0, 1).Draw(t, "offset"))
+			a.Space, a.Start = 2, a.Start-a.Offset
 		}
 		a.Local = rapid.IntRange(0, 5).Draw(t, "local") == 0
 		accesses = append(accesses, a)
@@ -682,13 +686,15 @@ func conflicting(a, b *modelTask) map[uint64]bool {
 			if x.Local && !inRegion(b, a.parent) || y.Local && !inRegion(a, b.parent) {
 				continue
 			}
-			if x.Space != y.Space || !x.Write && !y.Write || x.Unnamed && joint {
+			named := !x.Unnamed && !y.Unnamed && x.Offset == y.Offset
+			if x.Space != y.Space || !x.Write && !y.Write || !named && joint {
 				continue
 			}
 			for at := max(x.Start, y.Start); at < min(x.end(), y.end()); at++ {
-				i, _ := kindAt(first, int(at-base))
-				j, _ := kindAt(second, int(at-base))
-				if !x.Unnamed && (siblings && i == tasks.DependInOutSet && j == i || bothJoin(a, b, int(at-base))) {
+				name := int(at + x.Offset - base)
+				i, _ := kindAt(first, name)
+				j, _ := kindAt(second, name)
+				if named && (siblings && i == tasks.DependInOutSet && j == i || bothJoin(a, b, name)) {
 					continue
 				}
 				bytes[uint64(x.Space)<<60|at] = true

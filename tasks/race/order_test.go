@@ -109,6 +109,42 @@ func TestExclusionOfASuccessorHidesNoRace(t *testing.T) {
 	}
 }
 
+// Two tasks write the bytes of slice 1 in another space, and name them by other slices.
+func TestInoutsetItemsNameBytesByOffset(t *testing.T) {
+	by := func(k int) Access {
+		a, name := access(true, 1), access(true, k)
+		a.Offset = name.Start - a.Start
+		return a
+	}
+	unnamed := access(true, 1)
+	unnamed.Unnamed = true
+	for name, c := range map[string]struct {
+		first, second         Access
+		firstItem, secondItem int
+		races                 bool
+	}{
+		"both items name the bytes":              {by(3), by(3), 3, 3, false},
+		"both items have their address":          {by(3), by(3), 1, 1, true},
+		"each item names them in its own way":    {by(3), by(5), 3, 5, true},
+		"the items have bytes in common":         {by(3), by(5), 8, 8, false},
+		"the first access cannot be named":       {unnamed, by(1), 8, 8, false},
+		"the second access cannot be named":      {by(1), unnamed, 3, 3, false},
+		"and the items have no bytes in common":  {unnamed, by(3), 8, 3, true},
+		"neither do those of two unnamed writes": {unnamed, unnamed, 8, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario()
+			s.make(s.Initial(), "first", Spec{Depend: []tasks.Depend{on(tasks.DependInOutSet, c.firstItem)}, Accesses: []Access{c.first}})
+			s.make(s.Initial(), "second", Spec{Depend: []tasks.Depend{on(tasks.DependInOutSet, c.secondItem)}, Accesses: []Access{c.second}})
+			if c.races {
+				s.want(t, [2]any{"first", "second"})
+			} else {
+				s.want(t)
+			}
+		})
+	}
+}
+
 // A task that waits for its predecessor may race with what the region does next, although the
 // region has waited for other tasks in between.
 func TestTaskThatHasNotStartedKeepsWhatItMayRaceWith(t *testing.T) {

@@ -19,6 +19,9 @@ type Access struct {
 	// Unnamed says that depend items cannot name the storage. Inoutset items then
 	// allow unordered accesses to it whatever bytes they name.
 	Unnamed bool
+	// Offset is what to add to an address of Space for the address by which depend items name the
+	// byte.
+	Offset uint64
 	// Local says that the access can only conflict with those of tasks of the same region
 	// and their descendants.
 	Local bool
@@ -30,6 +33,12 @@ type Access struct {
 
 // end returns the first byte behind the access.
 func (a *Access) end() uint64 { return a.Start + a.Size }
+
+// SameNames reports whether depend items name the bytes that the two accesses have in common, and
+// by the same addresses.
+func (a *Access) SameNames(o *Access) bool {
+	return !a.Unnamed && !o.Unnamed && a.Offset == o.Offset
+}
 
 // Spec describes a task to create.
 type Spec struct {
@@ -133,8 +142,8 @@ func (t *Task) Number() uint64 { return t.number }
 // Sibling reports whether the two tasks are children of the same task.
 func (t *Task) Sibling(o *Task) bool { return t.parent == o.parent }
 
-// Names reports whether depend items of the task name all of the bytes, for writing if
-// write is set.
+// Names reports whether depend items of the task name all of the bytes from the address start to
+// end, for writing if write is set.
 func (t *Task) Names(start, end uint64, write bool) bool {
 	if t.all {
 		return true

@@ -125,6 +125,7 @@ func itemAccesses(depend []tasks.Depend) (list []race.Access) {
 // add adds the accesses of a construct, and updates the tables of present storage. If the construct
 // has failed, only the accesses that a kernel or a copy was to make are known.
 func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
+	defer d.toAllocations(a)
 	for i := range c.Data.Arguments {
 		d.argument(a, c.Device, &c.Data.Arguments[i])
 	}
@@ -145,6 +146,28 @@ func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
 	}
 }
 
+// toAllocations replaces the accesses to storage that is associated with memory of an allocation by
+// accesses to that memory, which can also be accessed by pointers, through another association of
+// the same memory, and after the association has ended.
+func (d *Detector) toAllocations(a *accesses) {
+	kept := a.list[:0]
+	for _, x := range a.list {
+		if device := spaceDevice(x.Space); device != Host && !x.Unnamed {
+			with, ok := d.storageOf(device).associatedWith(x.Start, x.Size)
+			if ok && x.Space == unheldSpace(device) {
+				continue // no region removes the storage at its end
+			}
+			if ok {
+				x.Offset = uint64(with.host.Start()) - with.start
+				x.Space, x.Start = allocationSpace(device, with.allocation), x.Start-x.Offset
+			}
+		}
+		kept = append(kept, x)
+	}
+	clear(a.list[len(kept):])
+	a.list = kept
+}
+
 // argument adds the accesses of a target region to an argument.
 func (d *Detector) argument(a *accesses, device int, arg *observe.Argument) {
 	used := arg.Reads || arg.Writes
@@ -160,8 +183,8 @@ func (d *Detector) argument(a *accesses, device int, arg *observe.Argument) {
 			a.unheld(device, s, arg.Writes, arg.Label)
 		}
 	case observe.ByPointer:
-		if s := d.storageOf(device).at(arg.Pointer, arg.Size, arg.ToEnd); s.Size > 0 && used {
-			a.pointee(device, s, arg.Writes, arg.Label)
+		if used {
+			a.pointees(device, d.storageOf(device).at(arg.Pointer, arg.Size, arg.ToEnd), arg.Writes, arg.Label)
 		}
 	}
 }
@@ -189,16 +212,18 @@ func (d *Detector) mapped(a *accesses, device int, arg *observe.Argument) {
 	}
 }
 
-// pointee adds an access to the storage found at a device address.
-func (a *accesses) pointee(device int, s deviceStorage, write bool, label string) {
-	if s.host != nil {
-		a.addAt(mappedSpace(device), s.Start, s.Size, s.host, write, label)
-		a.addAt(unheldSpace(device), s.Start, s.Size, s.host, write, label)
-		return
+// pointees adds an access to the storage found at a device address.
+func (a *accesses) pointees(device int, found []deviceStorage, write bool, label string) {
+	for _, s := range found {
+		if s.host != nil {
+			a.addAt(mappedSpace(device), s.Start, s.Size, s.host, write, label)
+			a.addAt(unheldSpace(device), s.Start, s.Size, s.host, write, label)
+			continue
+		}
+		a.list = append(a.list, race.Access{
+			Space: allocationSpace(device, s.allocation), Start: s.Start, Size: s.Size, Write: write, Unnamed: true, Label: label,
+		})
 	}
-	a.list = append(a.list, race.Access{
-		Space: allocationSpace(device, s.allocation), Start: s.Start, Size: s.Size, Write: write, Unnamed: true, Label: label,
-	})
 }
 
 // enters adds the accesses of the entering maps whose effect outlasts their construct.
@@ -284,7 +309,5 @@ func (d *Detector) side(a *accesses, e *observe.Side, at, size uint64, write boo
 		a.host(memory.Section{Ptr: unsafe.Add(e.Host, at), Size: size}, write, label)
 		return
 	}
-	if s := d.storageOf(e.Device).at(e.Pointer.Add(int64(at)), size, false); s.Size > 0 {
-		a.pointee(e.Device, s, write, label)
-	}
+	a.pointees(e.Device, d.storageOf(e.Device).at(e.Pointer.Add(int64(at)), size, false), write, label)
 }

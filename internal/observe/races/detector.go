@@ -232,7 +232,7 @@ func (d *Detector) found(c race.Conflict) {
 	d.report(Report{
 		First:   accessOf(first, c.FirstAccess),
 		Second:  accessOf(second, c.SecondAccess),
-		Address: c.Start, Size: c.Size,
+		Address: c.Start + c.FirstAccess.Offset, Size: c.Size,
 		Device: spaceDevice(c.FirstAccess.Space),
 		Advice: advice(&c),
 	})
@@ -273,14 +273,15 @@ func advice(c *race.Conflict) string {
 		}
 		return "depend(in: " + a.Label + ")"
 	}
-	end := c.Start + c.Size
+	start := c.Start + c.FirstAccess.Offset
+	end := start + c.Size
 	switch {
 	case !c.First.Sibling(c.Second):
 		return "different tasks generate the two, and depend orders siblings only: the task that generates the first must wait for it, with Taskwait or in a Taskgroup, before what the second follows"
-	case c.FirstAccess.Unnamed:
+	case !c.FirstAccess.SameNames(c.SecondAccess):
 		return "add depend items in common, of a slice that stands for that memory: out for what writes, in for what reads"
 	}
-	first, second := c.First.Names(c.Start, end, c.FirstAccess.Write), c.Second.Names(c.Start, end, c.SecondAccess.Write)
+	first, second := c.First.Names(start, end, c.FirstAccess.Write), c.Second.Names(start, end, c.SecondAccess.Write)
 	switch {
 	case first && second:
 		return "their depend items leave the order open: use inout in place of mutexinoutset or inoutset"

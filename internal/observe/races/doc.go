@@ -10,5 +10,6 @@
 // A mapped slice has storage on the host and on each device, and their values can differ. All of
 // these are identified by the host address. Allocated device memory is identified by its device
 // address. Each of them is an address space of its own, and so is each allocation, because a
-// later allocation may have the same address.
+// later allocation may have the same address. The device's storage of a slice that is associated with
+// memory of an allocation is that memory; depend items still name it by the host address.
 package races

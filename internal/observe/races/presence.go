@@ -23,19 +23,22 @@ type storage struct {
 	// uses and exits are working memory.
 	uses  []memory.Use
 	exits []memory.Exit
+	// associated has the associations with memory of allocations.
+	associated []association
 	// pointees holds the storage that pointers point to, by a pointer with address 0 to the same
-	// storage.
-	pointees map[sched.Pointer]*pointee
+	// storage: a whole allocation, or mapped storage with its device address.
+	pointees map[sched.Pointer]deviceStorage
 }
 
-// pointee is storage to which the program has a pointer: a whole allocation with what is
-// associated in it, or mapped storage with its address and the corresponding host address.
-type pointee struct {
-	deviceStorage
-	associated []deviceStorage
+// association is host storage that corresponds to memory of an allocation, from the address start.
+type association struct {
+	host       memory.Section
+	start      uint64
+	allocation race.Space
 }
 
-// deviceStorage is device memory, which corresponds to host storage if host is not nil.
+// deviceStorage is device memory to which the program has a pointer. It is mapped storage if host,
+// the corresponding host address, is not nil.
 type deviceStorage struct {
 	Start, Size uint64
 	host        unsafe.Pointer
@@ -208,8 +211,9 @@ func (d *Detector) associated(device int, p sched.Pointer, section memory.Sectio
 	s.keep(section)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.pointees[whole(p)]; at != nil {
-		at.associated = append(at.associated, deviceStorage{Start: p.Address, Size: section.Size, host: section.Ptr})
+	s.forget(section) // it may be the same association again
+	if of := s.pointees[whole(p)]; of.allocation != 0 {
+		s.associated = append(s.associated, association{section, p.Address, of.allocation})
 	}
 }
 
@@ -221,71 +225,104 @@ func (d *Detector) disassociated(device int, section memory.Section) {
 	if p := s.lookup(memory.Section{Ptr: section.Ptr}); p != nil && p.Section.Ptr == section.Ptr {
 		_ = s.table.Remove(p)
 	}
-	for _, at := range s.pointees {
-		at.associated = slices.DeleteFunc(at.associated, func(a deviceStorage) bool { return a.host == section.Ptr })
+	s.forget(section)
+}
+
+// forget removes the association of the host storage where a section begins; s.mu is held.
+func (s *storage) forget(section memory.Section) {
+	s.associated = slices.DeleteFunc(s.associated, func(a association) bool { return a.host.Ptr == section.Ptr })
+}
+
+// associatedWith returns the association of which size bytes of host storage, from the address
+// start, are a part.
+func (s *storage) associatedWith(start, size uint64) (association, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.associated {
+		if at := start - uint64(a.host.Start()); at < a.host.Size && size <= a.host.Size-at {
+			return a, true
+		}
 	}
+	return association{}, false
 }
 
 // Allocated implements observe.Listener.
 func (d *Detector) Allocated(device int, p sched.Pointer, size uint64) {
 	d.mu.Lock()
 	d.allocations++
-	at := &pointee{deviceStorage: deviceStorage{Start: p.Address, Size: size, allocation: d.allocations}}
+	at := deviceStorage{Start: p.Address, Size: size, allocation: d.allocations}
 	d.mu.Unlock()
 	d.storageOf(device).note(p, at)
 }
 
 // Pointed implements observe.Listener.
 func (d *Detector) Pointed(device int, p sched.Pointer, host unsafe.Pointer) {
-	d.storageOf(device).note(p, &pointee{deviceStorage: deviceStorage{Start: p.Address, host: host}})
+	d.storageOf(device).note(p, deviceStorage{Start: p.Address, host: host})
 }
 
 // whole returns the same pointer for all pointers to one storage.
 func whole(p sched.Pointer) sched.Pointer { return p.Add(-int64(p.Address)) }
 
 // note records the storage to which p points, unless it is known.
-func (s *storage) note(p sched.Pointer, at *pointee) {
+func (s *storage) note(p sched.Pointer, at deviceStorage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.pointees[whole(p)]; known != nil {
+	if _, known := s.pointees[whole(p)]; known {
 		return
 	}
 	if s.pointees == nil || len(s.pointees) >= maxPointees {
-		s.pointees = make(map[sched.Pointer]*pointee)
+		s.pointees = make(map[sched.Pointer]deviceStorage)
 	}
 	s.pointees[whole(p)] = at
 }
 
-// at returns the storage to which p points: size bytes, or all up to its end. The address is the
-// host's if it corresponds to host storage. Unknown storage has size 0.
-func (s *storage) at(p sched.Pointer, size uint64, toEnd bool) deviceStorage {
+// at returns the storage to which p points, size bytes or all up to its end, in pieces: what is
+// associated with host storage, and what lies between. The address of a piece is the host's if it
+// corresponds to host storage. For unknown storage there are none.
+func (s *storage) at(p sched.Pointer, size uint64, toEnd bool) (pieces []deviceStorage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := s.pointees[whole(p)]
-	if known == nil {
-		return deviceStorage{}
+	known, ok := s.pointees[whole(p)]
+	switch {
+	case !ok:
+		return nil
+	case known.host != nil:
+		return s.mappedAt(known, p, size, toEnd)
 	}
-	in := known.deviceStorage
-	for _, a := range known.associated {
-		if p.Address-a.Start < a.Size {
-			in = a
+	left := known.Start + known.Size - p.Address
+	if !toEnd {
+		left = min(left, size)
+	}
+	for at, end := p.Address, p.Address+left; at < end; {
+		piece, n := deviceStorage{Start: at, allocation: known.allocation}, end-at
+		for _, a := range s.associated {
+			switch {
+			case a.allocation != known.allocation:
+			case at-a.start < a.host.Size:
+				piece.Start, piece.host = uint64(a.host.Start())+at-a.start, a.host.Ptr
+				n = min(n, a.start+a.host.Size-at)
+			case a.start > at:
+				n = min(n, a.start-at)
+			}
 		}
+		piece.Size = n
+		pieces = append(pieces, piece)
+		at += n
 	}
-	at := deviceStorage{Start: p.Address, Size: size, allocation: in.allocation}
-	if in.host == nil {
-		left := in.Start + in.Size - p.Address
-		if toEnd || size > left {
-			at.Size = left
-		}
-		return at
-	}
-	at.host = in.host
-	at.Start = uint64(uintptr(in.host)) + p.Address - in.Start
+	return pieces
+}
+
+// mappedAt is at for a pointer to mapped storage; s.mu is held.
+func (s *storage) mappedAt(in deviceStorage, p sched.Pointer, size uint64, toEnd bool) []deviceStorage {
+	start := uint64(uintptr(in.host)) + p.Address - in.Start
 	if toEnd {
-		at.Size = 0
-		if b := s.lookup(memory.Section{Ptr: in.host}); b != nil && at.Start-uint64(b.Section.Start()) < b.Section.Size {
-			at.Size = uint64(b.Section.End()) - at.Start
+		size = 0
+		if b := s.lookup(memory.Section{Ptr: in.host}); b != nil && start-uint64(b.Section.Start()) < b.Section.Size {
+			size = uint64(b.Section.End()) - start
 		}
 	}
-	return at
+	if size == 0 {
+		return nil
+	}
+	return []deviceStorage{{Start: start, Size: size, host: in.host}}
 }

@@ -27,6 +27,9 @@ func (h *host) item(t memory.MapType, start, end int) memory.Map {
 	return memory.Map{Section: h.section(start, end), Type: t, Label: t.String()}
 }
 
+// deviceMemory is the address of the first allocation.
+const deviceMemory = 1 << 40
+
 // accessesOf describes what a construct of device 0 with this data accesses, one access a line.
 func accessesOf(d *Detector, h *host, data observe.Data, depend ...tasks.Depend) string {
 	a := accesses{depend: depend}
@@ -35,19 +38,24 @@ func accessesOf(d *Detector, h *host, data observe.Data, depend ...tasks.Depend)
 	var lines []string
 	for _, x := range a.list {
 		where, at := spaces[uint64(x.Space)], x.Start
+		name := at + x.Offset - uint64(uintptr(unsafe.Pointer(h)))
+		does, local, named := "reads", "", ""
 		if where == "" {
 			where = fmt.Sprintf("allocation %d", uint64(x.Space)>>deviceBits)
+			at -= deviceMemory
+			if !x.Unnamed {
+				named = fmt.Sprintf(" as [%d,%d)", name, name+x.Size)
+			}
 		} else {
-			at -= uint64(uintptr(unsafe.Pointer(h)))
+			at = name
 		}
-		does, local := "reads", ""
 		if x.Write {
 			does = "writes"
 		}
 		if x.Local {
 			local = ", for its siblings"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s [%d,%d)%s", does, where, at, at+x.Size, local))
+		lines = append(lines, fmt.Sprintf("%s %s [%d,%d)%s%s", does, where, at, at+x.Size, named, local))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -150,27 +158,76 @@ func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 		t.Error("declared storage has gone with an exit")
 	}
 	var p sched.Pointer
-	p.Address = 1 << 40
+	p.Address = deviceMemory
 	d.Allocated(0, p, 64)
 	associate := observe.Storage{Op: ompt.DataOp{Type: ompt.TargetDataAssociate}, Pointer: p.Add(16), Host: h.section(32, 48)}
 	if err := d.Storage(&associate, func() error { return nil }); err != nil || !held(32, 48) {
 		t.Errorf("associated: %v, held %v", err, held(32, 48))
 	}
 	through := observe.Data{Copy: &observe.Copy{Rows: memory.Rows{RowBytes: 8}, Dst: observe.Side{Pointer: p.Add(24)}, Fill: true}}
-	if got, want := accessesOf(d, h, through), "writes device [40,48); writes unheld [40,48)"; got != want {
+	if got, want := accessesOf(d, h, through), "writes allocation 1 [24,32) as [40,48)"; got != want {
 		t.Errorf("a pointer into an association %s, want %s", got, want)
 	}
 	associate.Op.Type, associate.Host = ompt.TargetDataDisassociate, h.section(32, 33)
 	if err := d.Storage(&associate, func() error { return nil }); err != nil || held(32, 48) {
 		t.Errorf("disassociated: %v, held %v", err, held(32, 48))
 	}
-	if got := accessesOf(d, h, through); !strings.HasPrefix(got, "writes allocation 1 [") {
-		t.Errorf("a pointer into an allocation %s", got)
+	if got, want := accessesOf(d, h, through), "writes allocation 1 [24,32)"; got != want {
+		t.Errorf("a pointer into an allocation %s, want %s", got, want)
 	}
 	d.Discarded(0)
 	if got, want := accessesOf(d, h, updates), "reads host [0,8); writes device [0,8); writes unheld [0,8)"; got != want || held(8, 12) {
 		t.Errorf("an update %s, want %s", got, want)
 	}
+}
+
+// Associated storage is memory of its allocation, by whatever it is accessed.
+func TestAssociatedStorageIsMemoryOfItsAllocation(t *testing.T) {
+	h, d := new(host), New(nil, func(Report) {})
+	p := sched.Pointer{Address: deviceMemory}
+	d.Allocated(0, p, 64)
+	associate := func(start, end int, at int64) {
+		d.associated(0, p.Add(at), h.section(start, end))
+	}
+	kernel := func(start, end int) observe.Data {
+		return observe.Data{Arguments: []observe.Argument{{Kind: observe.Mapped, Map: h.item(memory.MapToFrom, start, end), Reads: true, Writes: true}}}
+	}
+	toEnd := func(at int64) observe.Data {
+		return observe.Data{Arguments: []observe.Argument{{Kind: observe.ByPointer, Pointer: p.Add(at), ToEnd: true, Reads: true}}}
+	}
+	update := observe.Data{Updates: []transfer.Request{{Kind: transfer.UpdateFrom, Host: h.section(36, 40)}}}
+	fill := func(start, end int64) observe.Data {
+		return observe.Data{Copy: &observe.Copy{Rows: memory.Rows{RowBytes: uint64(end - start)}, Dst: observe.Side{Pointer: p.Add(start)}, Fill: true}}
+	}
+	part := func(kind tasks.DependKind, start, end int) tasks.Depend {
+		s := h.section(start, end)
+		return tasks.Depend{Kind: kind, Ptr: s.Ptr, Size: s.Size}
+	}
+	check := func(data observe.Data, want string, depend ...tasks.Depend) {
+		t.Helper()
+		if diff := cmp.Diff(want, accessesOf(d, h, data, depend...)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	associate(32, 48, 16)
+	associate(32, 48, 16)
+	check(kernel(32, 48), "writes allocation 1 [16,32) as [32,48)")
+	check(kernel(32, 48), "writes allocation 1 [16,20) as [32,36)", part(tasks.DependOut, 28, 36))
+	check(update, "writes host [36,40); reads allocation 1 [20,24) as [36,40)")
+	check(toEnd(0), "reads allocation 1 [0,16); reads allocation 1 [16,32) as [32,48); reads allocation 1 [32,64)")
+	check(toEnd(24), "reads allocation 1 [24,32) as [40,48); reads allocation 1 [32,64)")
+	check(fill(0, 16), "writes allocation 1 [0,16)")
+	check(fill(8, 20), "writes allocation 1 [8,16); writes allocation 1 [16,20) as [32,36)")
+	check(fill(28, 40), "writes allocation 1 [28,32) as [44,48); writes allocation 1 [32,40)")
+	check(fill(0, 64), "writes allocation 1 [0,16); writes allocation 1 [16,20) as [32,36); writes allocation 1 [32,64)", part(tasks.DependOut, 28, 36))
+	// Another slice is associated with some of the same memory.
+	associate(0, 16, 24)
+	check(kernel(32, 48), "writes allocation 1 [16,32) as [32,48)")
+	check(kernel(0, 16), "writes allocation 1 [24,40) as [0,16)")
+	check(fill(0, 64), "writes allocation 1 [0,16); writes allocation 1 [16,24) as [32,40); writes allocation 1 [24,32) as [0,8); writes allocation 1 [32,40) as [8,16); writes allocation 1 [40,64)")
+	d.disassociated(0, h.section(32, 33))
+	check(fill(0, 64), "writes allocation 1 [0,24); writes allocation 1 [24,40) as [0,16); writes allocation 1 [40,64)")
+	check(kernel(32, 48), "writes host [32,48); writes device [32,48)")
 }
 
 func TestDependItemsNameParts(t *testing.T) {
