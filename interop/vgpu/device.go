@@ -15,6 +15,7 @@ import (
 
 	"github.com/goki/vgpu/vgpu"
 	"github.com/goki/vulkan"
+	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
 )
 
@@ -166,6 +167,16 @@ func (d *Device) Do(f func() error) error {
 }
 
 func (d *Device) do(f func() error) error {
+	return d.run(func() error {
+		if err := d.usable(); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// run is do for a Device that may be unusable.
+func (d *Device) run(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before := C.vkvgpu_enter(d.hook)
@@ -176,9 +187,6 @@ func (d *Device) do(f func() error) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
-		return err
-	}
 	holdCollector()
 	defer releaseCollector()
 	return guard(f)
@@ -213,39 +221,57 @@ func (d *Device) usable() error {
 	return nil
 }
 
-// Close waits for the object's queue, and destroys what NewSystem and NewRenderFrame have made
-// and the program has not destroyed itself. The device, the object and the memory remain the
-// runtime's. While submissions wait for their predecessors Close returns ErrBusy and destroys
-// nothing: wait for the tasks first. If the object was destroyed it returns ErrClosed, and
-// nothing is left to destroy. A second Close does nothing. Close may not be called inside Do.
+// Close waits for the object's queue, and destroys what NewGraphicsSystem, NewComputeSystem and
+// NewRenderFrame have made and the program has not destroyed itself. The device, the object and
+// the memory remain the runtime's. While submissions wait for their predecessors Close returns
+// ErrBusy and destroys nothing: wait for the tasks first. Submissions that a lost device keeps
+// from being made are not waited for. If the runtime was closed, or a hard pause has closed the
+// device, Close returns ErrClosed and destroys nothing, because the VkDevice may be gone. After
+// that, and after success, a second Close does nothing. Close may not be called inside Do.
 func (d *Device) Close() error {
-	if d.closed.Load() {
-		return nil
-	}
-	if err := d.do(d.destroy); err != nil {
+	if err := d.run(d.destroy); err != nil {
 		return fmt.Errorf("vgpu: close: %w", err)
 	}
-	cgo.Handle(d.hook.handle).Delete()
 	return nil
+}
+
+// probe asks the object whether a value of its semaphore has been submitted, without waiting for
+// it. Unlike the object's other methods Ready tells a destroyed object from a closed device.
+func (d *Device) probe(value int) error {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	return d.object.Ready(ended, uint64(value))
 }
 
 // awaited reports whether foreign work of the object, or a construct, has not been submitted
 // yet. A submission that the object could not put into its order is never made, and stays
-// pending.
+// pending. So does one that waits for its predecessors when the device is lost.
 func (d *Device) awaited() bool {
 	last, rc := d.object.Int(interop.PropertyWaitValue)
-	ended, end := context.WithCancel(context.Background())
-	end()
-	return rc != interop.RCSuccess || d.object.Ready(ended, uint64(last)) != nil
+	err := d.probe(last)
+	return !errors.Is(err, vkomp.ErrDeviceLost) && (err != nil || rc != interop.RCSuccess)
 }
 
-// destroy destroys everything. It is called inside do.
+// destroy destroys everything. It is called inside run.
 func (d *Device) destroy() error {
-	if n := d.submitting.Load(); n > 0 {
+	if d.closed.Load() {
+		return nil
+	}
+	// Every semaphore has reached 0.
+	gone := errors.Is(d.probe(0), interop.ErrInvalid)
+	if n := d.submitting.Load(); n > 0 && !gone {
 		return fmt.Errorf("%w: %d submissions are under way", ErrBusy, n)
 	}
-	if n := d.pending.Load(); n > 0 && d.awaited() {
+	if n := d.pending.Load(); n > 0 && !gone && d.awaited() {
 		return fmt.Errorf("%w: %d submissions await their predecessors", ErrBusy, n)
+	}
+	// Submissions are made with the queue's lock held: none is made after this.
+	d.queue.Lock.Lock()
+	d.closed.Store(true)
+	d.queue.Lock.Unlock()
+	defer cgo.Handle(d.hook.handle).Delete()
+	if gone {
+		return fmt.Errorf("the interop object's device is %w", ErrClosed)
 	}
 	d.Device.DeviceWaitIdle()
 	var errs []error
@@ -261,6 +287,5 @@ func (d *Device) destroy() error {
 		}
 	}
 	d.frames, d.systems = nil, nil
-	d.closed.Store(true)
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"runtime"
+	"runtime/cgo"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -397,6 +398,34 @@ func TestRuntimeThatIsClosedFirstIsAnError(t *testing.T) {
 	if called {
 		t.Error("Do called its function")
 	}
+	forgotten(t, d)
+}
+
+// An object can be destroyed before its Device is closed. The validation layer would report what
+// Close leaves.
+func TestCloseDestroysAfterTheObjectIsDestroyed(t *testing.T) {
+	rt := vktest.Open(t)
+	o, d := opened(t, rt)
+	if _, err := d.NewGraphicsSystem("left"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.NewRenderFrame(image.Pt(4, 4), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := rt.Interop(t.Context(), vkomp.Interop{Destroy: []*interop.Object{&o}}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, d.Do(func() error { return nil }), ErrClosed, "destroyed")
+	closed(t, d)
+	forgotten(t, d)
+	closed(t, d)
+}
+
+// forgotten fails the test if a handle of the Device is left, which would keep it for ever.
+func forgotten(t *testing.T, d *Device) {
+	t.Helper()
+	defer func() { _ = recover() }()
+	t.Errorf("handle of %p is left", cgo.Handle(d.hook.handle).Value())
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -43,6 +43,9 @@ func (d *Device) submit(ctx context.Context, commands unsafe.Pointer) error {
 			return context.Cause(ctx)
 		}
 		defer d.pending.Add(-1)
+		if d.closed.Load() {
+			return fmt.Errorf("the device is %w", ErrClosed)
+		}
 		if err := vulkan.Error(vulkan.Result(C.vkvgpu_submit(pointer(queue), commands))); err != nil {
 			return fmt.Errorf("vkQueueSubmit: %w", err)
 		}

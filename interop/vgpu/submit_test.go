@@ -216,6 +216,42 @@ func TestSubmissionThatIsNeverMadeKeepsNothingOpen(t *testing.T) {
 	}
 }
 
+// A Device that was closed because of a loss may have submissions that are not made yet. What they
+// would submit is gone.
+func TestSubmissionAfterCloseIsNotMade(t *testing.T) {
+	rt := vktest.Open(t)
+	o, d := opened(t, rt)
+	values := []float32{8}
+	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
+		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
+		if err != nil {
+			return err
+		}
+		h := newHalver(t, d, false, len(values), b)
+		hold := make(chan struct{})
+		held := vkomp.Task{Body: func(context.Context) error { <-hold; return nil }, Depend: []vkomp.Depend{vkomp.Out(values)}}
+		if err := rt.Task(ctx, held); err != nil {
+			return err
+		}
+		use(t, rt, o, vkomp.InOut(values))
+		if err := h.submit(ctx); err != nil {
+			return err
+		}
+		d.pending.Add(-1) // as if the device were lost
+		closed(t, d)
+		close(hold)
+		use(t, rt, o, vkomp.InOut(values))
+		wants(t, rt.Taskwait(ctx), ErrClosed, "the device is closed")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values[0] != 8 {
+		t.Errorf("value %v: want 8", values[0])
+	}
+}
+
 func TestSubmissionWhoseContextEndsIsNotMade(t *testing.T) {
 	rt := vktest.Open(t)
 	o, d := opened(t, rt)
