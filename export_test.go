@@ -33,6 +33,7 @@ func VulkanHandles(d Device) interop.Handles {
 var (
 	TraitsOf     = traitsOf
 	DistinctUIDs = distinctUIDs
+	VulkanError  = vulkanError
 )
 
 // Orphans returns the number of regions of ended tasks that the runtime keeps for their children.

@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/vkomp/vkomp/sched"
@@ -24,6 +25,7 @@ func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) 
 // ExportMemory returns a file descriptor of memory from [Device.AllocExternal], which the
 // caller has to close. ImportMemory accepts it on another device, and so does Vulkan
 // (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, memory type [Device.ExternalMemoryType]).
+// It is ErrInvalidArgument for memory that was imported.
 func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err error) {
 	fd, err = d.exportMemory(ctx, &p)
 	if err != nil {
@@ -45,7 +47,8 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 	if err != nil {
 		return -1, err
 	}
-	return v.ExportBlock(b)
+	fd, err = v.ExportBlock(b)
+	return fd, vulkanError(err)
 }
 
 // ImportMemory returns a pointer to the memory of a file descriptor from ExportMemory on
@@ -85,7 +88,7 @@ func (d Device) ExternalMemoryType(ctx context.Context) (int, error) {
 func externalType(v *vk.Device, s *sched.Scheduler) (int, error) {
 	bits, err := v.ExportableMemoryTypes(1 << 20)
 	if err != nil {
-		return 0, err
+		return 0, vulkanError(err)
 	}
 	return s.StorageType(bits)
 }
@@ -106,7 +109,8 @@ func (d Device) external(ctx context.Context, size int, create func(v *vk.Device
 			if err != nil {
 				return vk.Block{}, err
 			}
-			return create(v, memoryType)
+			b, err := create(v, memoryType)
+			return b, vulkanError(err)
 		})
 		if err != nil {
 			return DevicePtr{}, err
@@ -117,6 +121,17 @@ func (d Device) external(ctx context.Context, size int, create func(v *vk.Device
 		return d.allocateObserved(ctx, events, uint64(size), take)
 	}
 	return take()
+}
+
+// vulkanError returns an error of package vk as one that matches an error of this package too.
+func vulkanError(err error) error {
+	switch {
+	case errors.Is(err, vk.ErrInvalid):
+		return fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	case errors.Is(err, vk.ErrClosed):
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return err
 }
 
 // vulkanOf returns the scheduler and the vk.Device of a Vulkan device, which it opens if

@@ -2,7 +2,6 @@ package vkomp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/vkomp/vkomp/vk"
@@ -55,10 +54,7 @@ func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 		Exclusive: b.Exclusive, Family: b.Family, Families: b.Families,
 	})
 	if err != nil {
-		if errors.Is(err, vk.ErrInvalid) {
-			err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)
-		}
-		return DevicePtr{}, err
+		return DevicePtr{}, vulkanError(err)
 	}
 	families := uint64(0)
 	if b.Exclusive {

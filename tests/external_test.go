@@ -40,6 +40,12 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	if !slices.Equal(x, y) {
 		t.Error("one device does not see what the other wrote")
 	}
+	if _, err := b.ExportMemory(ctx, q); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("ExportMemory of imported memory: %v", err)
+	}
+	if _, err := b.ImportMemory(ctx, -1, 4*n); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("ImportMemory of no descriptor: %v", err)
+	}
 	// Each runtime frees its own pointer.
 	succeed(t, a.Free(ctx, p))
 	succeed(t, two.Memcpy(ctx, vkomp.HostPtr(y), q, 4*n))
@@ -88,6 +94,15 @@ func TestCloseWhileExternalMemoryIsAllocated(t *testing.T) {
 				}
 			})
 		}
+		all.Go(func() {
+			var err error
+			for err == nil {
+				_, err = d.ExternalMemoryType(ctx)
+			}
+			if !errors.Is(err, vkomp.ErrClosed) {
+				t.Errorf("external memory type: %v", err)
+			}
+		})
 		begun.Wait()
 		if err := rt.Close(); err != nil && (!errors.Is(err, vkomp.ErrLeaked) || errors.Is(err, vk.ErrBusy)) {
 			t.Errorf("close: %v", err)
