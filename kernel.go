@@ -35,6 +35,12 @@ type KernelSource struct {
 	// size is not a multiple of 4, if the argument ends where its mapping does. Otherwise
 	// the following bytes are other data, and the last, partial word is not bound.
 	//
+	// A launch on a device without what the module needs is ErrUnsupported: its capabilities,
+	// the features of Vulkan that SPIR-V has no capability for, and room for its workgroups,
+	// shared variables and push constants. What is needed is that of the whole module, whichever
+	// entry points have it. One feature is not looked for: a program whose blocks have the
+	// scalar layout has to know that its devices have scalarBlockLayout.
+	//
 	// The code is trusted like the program's own: the driver compiles it with the rights of
 	// the process, and nothing restricts what it does. See Options.Validate.
 	SPIRV []byte

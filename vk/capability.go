@@ -38,7 +38,7 @@ func (p *Properties) Supports(c spirv.Capability) bool {
 		return f.ShaderInt16
 	case spirv.CapabilityInt64:
 		return f.ShaderInt64
-	case spirv.CapabilityInt64Atomics:
+	case spirv.CapabilityInt64Atomics: // for which of the two, the module says
 		return f.ShaderBufferInt64Atomics || f.ShaderSharedInt64Atomics
 	case spirv.CapabilityStorageBuffer8BitAccess:
 		return f.StorageBuffer8Bit

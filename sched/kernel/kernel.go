@@ -255,13 +255,23 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 		return fmt.Errorf("%w: kernel %q is a module of SPIR-V %d.%d, device %q has Vulkan %s and takes %d.%d", vk.ErrUnsupported, k.name,
 			k.module.Version>>16, k.module.Version>>8&0xff, p.Name, vk.Version(p.APIVersion), most>>16, most>>8&0xff)
 	}
-	l, f := &p.Limits, &p.Features
-	switch {
-	case k.module.SizeByID && !f.Maintenance4:
-		return fmt.Errorf("%w: kernel %q has execution mode LocalSizeId, for which device %q lacks maintenance4", vk.ErrUnsupported, k.name, p.Name)
-	case k.module.InitializesShared && !f.ShaderZeroInitializeWorkgroupMemory:
-		return fmt.Errorf("%w: kernel %q initializes shared variables, for which device %q lacks shaderZeroInitializeWorkgroupMemory", vk.ErrUnsupported, k.name, p.Name)
-	case k.entry.SharedBytes > uint64(l.MaxComputeSharedMemorySize):
+	l, f, m := &p.Limits, &p.Features, k.module
+	for _, needed := range [...]struct {
+		used, supported bool
+		what, feature   string
+	}{
+		{m.SizeByID, f.Maintenance4, "has execution mode LocalSizeId", "maintenance4"},
+		{m.InitializesShared, f.ShaderZeroInitializeWorkgroupMemory, "initializes shared variables", "shaderZeroInitializeWorkgroupMemory"},
+		{m.BufferInt64Atomics, f.ShaderBufferInt64Atomics, "has 64-bit atomic operations on buffers", "shaderBufferInt64Atomics"},
+		{m.SharedInt64Atomics, f.ShaderSharedInt64Atomics, "has 64-bit atomic operations on shared variables", "shaderSharedInt64Atomics"},
+		{m.SubgroupExtendedTypes, f.ShaderSubgroupExtendedTypes, "has subgroup operations on 8-bit, 16-bit or 64-bit types", "shaderSubgroupExtendedTypes"},
+		{m.SubgroupBroadcastDynamicID, f.SubgroupBroadcastDynamicID, "broadcasts from an invocation that is no constant", "subgroupBroadcastDynamicId"},
+	} {
+		if needed.used && !needed.supported {
+			return fmt.Errorf("%w: kernel %q %s, for which device %q lacks %s", vk.ErrUnsupported, k.name, needed.what, p.Name, needed.feature)
+		}
+	}
+	if k.entry.SharedBytes > uint64(l.MaxComputeSharedMemorySize) {
 		return fmt.Errorf("%w: kernel %q has %d bytes of shared variables, device %q takes at most %d (maxComputeSharedMemorySize)", vk.ErrUnsupported, k.name, k.entry.SharedBytes, p.Name, l.MaxComputeSharedMemorySize)
 	}
 	invocations := uint64(1)

@@ -43,6 +43,7 @@ func able() *vk.Properties {
 	}
 	l := &p.Limits
 	l.MaxComputeWorkGroupSize = [3]uint32{1024, 1024, 64}
+	p.Features.SubgroupOperations = math.MaxUint32
 	l.MaxComputeWorkGroupInvocations, l.MaxPushConstantsSize, l.MaxComputeSharedMemorySize = 1024, 256, 32<<10
 	return p
 }
@@ -66,6 +67,10 @@ func TestSupportedNamesWhatTheDeviceLacks(t *testing.T) {
 		{"localsizeid.spv", nil, func(p *vk.Properties) { p.Features.Maintenance4 = false }, "maintenance4"},
 		{"localsizeid.spv", nil, func(p *vk.Properties) { p.APIVersion = 1<<22 | 2<<12 | 999 }, "SPIR-V 1.6, device \"able\" has Vulkan 1.2.999 and takes 1.5"},
 		{"zeroed.spv", nil, func(p *vk.Properties) { p.Features.ShaderZeroInitializeWorkgroupMemory = false }, "shaderZeroInitializeWorkgroupMemory"},
+		{"bufferatomics.spv", nil, func(p *vk.Properties) { p.Features.ShaderBufferInt64Atomics = false }, "shaderBufferInt64Atomics"},
+		{"sharedatomics.spv", nil, func(p *vk.Properties) { p.Features.ShaderSharedInt64Atomics = false }, "shaderSharedInt64Atomics"},
+		{"subgrouptypes.spv", nil, func(p *vk.Properties) { p.Features.ShaderSubgroupExtendedTypes = false }, "shaderSubgroupExtendedTypes"},
+		{"broadcast.spv", nil, func(p *vk.Properties) { p.Features.SubgroupBroadcastDynamicID = false }, "subgroupBroadcastDynamicId"},
 		{"specialization.spv", shared, func(p *vk.Properties) { p.Limits.MaxComputeSharedMemorySize = 1023 }, "1024 bytes of shared variables"},
 		{"specialization.spv", shared, func(p *vk.Properties) { p.Limits.MaxComputeWorkGroupInvocations = 255 }, "256 invocations"},
 		{"specialization.spv", nil, func(p *vk.Properties) { p.Features.ShaderFloat64 = false }, "Float64"},

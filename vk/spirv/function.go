@@ -127,6 +127,7 @@ func (s *summarizer) instruction(in instruction) error {
 		return nil
 	}
 	s.noteAddresses(in, operation)
+	s.noteFeatures(in)
 	switch in.opcode {
 	case opFunctionCall:
 		return s.call(in)

@@ -85,14 +85,6 @@ func TestSharedVariablesTakeMemory(t *testing.T) {
 	}
 }
 
-func TestFeaturesWithoutCapabilityAreFound(t *testing.T) {
-	for file, want := range map[string][2]bool{"zeroed.spv": {true, false}, "localsizeid.spv": {false, true}, "specialization.spv": {}} {
-		if m := parsed(t, file); m.InitializesShared != want[0] || m.SizeByID != want[1] {
-			t.Errorf("%s: initializes shared variables %v, size by id %v", file, m.InitializesShared, m.SizeByID)
-		}
-	}
-}
-
 func TestPushConstantMembers(t *testing.T) {
 	want := &Block{Name: "Push", Size: 106, Members: []Member{
 		{Name: "i", Offset: 0, Size: 4, Kind: ScalarInt, Width: 4, Components: 1},

@@ -16,10 +16,19 @@ type Module struct {
 	Launches     uint32       // Merged.Launches of a module that Merge has returned, else 0
 	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
 
+	// Each of the following needs a feature of Vulkan that no capability of SPIR-V stands for alone. All are
+	// about the whole module, used or not.
+	//
 	// InitializesShared says that a variable of storage class Workgroup has an initial value, and SizeByID
-	// that an entry point has the execution mode LocalSizeId, used or not. Vulkan has a feature for each, and
-	// SPIR-V no capability.
+	// that an entry point has the execution mode LocalSizeId.
 	InitializesShared, SizeByID bool
+	// SharedInt64Atomics and BufferInt64Atomics say that there are atomic operations on integers of 64 bits
+	// of storage class Workgroup, and of other classes.
+	SharedInt64Atomics, BufferInt64Atomics bool
+	// SubgroupExtendedTypes says that there are group operations (OpGroupNonUniform) on integers of 8, 16 or
+	// 64 bits or floating-point numbers of 16 bits, and SubgroupBroadcastDynamicID that the number of the
+	// invocation that one broadcasts from is no constant.
+	SubgroupExtendedTypes, SubgroupBroadcastDynamicID bool
 
 	spec map[uint32]uint32 // as given to ParseSpecialized
 }

@@ -100,6 +100,7 @@ const (
 	opNot                          = 200
 	opAtomicLoad                   = 227
 	opAtomicStore                  = 228
+	opAtomicXor                    = 242
 	opPhi                          = 245
 	opLoopMerge                    = 246
 	opSelectionMerge               = 247
@@ -112,6 +113,11 @@ const (
 	opImageSparseRead              = 320
 	opExecutionModeID              = 331
 	opDecorateID                   = 332
+	opGroupNonUniformElect         = 333
+	opGroupNonUniformAllEqual      = 336
+	opGroupNonUniformBroadcast     = 337
+	opGroupNonUniformQuadBroadcast = 365
+	opGroupNonUniformQuadSwap      = 366
 	opPtrEqual                     = 401
 	opPtrNotEqual                  = 402
 	opPtrDiff                      = 403
