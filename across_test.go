@@ -152,6 +152,33 @@ func TestMemcpyBetweenDevicesOfMemoryFreedMeanwhile(t *testing.T) {
 	}
 }
 
+// A copy that has begun fails too, with a part copied.
+func TestMemcpyBetweenDevicesOfMemoryFreedBetweenChunks(t *testing.T) {
+	vktest.Long(t)
+	rt, d := openTwice(t, vktest.NoSynchronizationChecks) // the test reads what the copy writes
+	ctx := t.Context()
+	const size = 16 * vkomp.ChunkBytes
+	to := alloc(t, d[0], size)
+	first, last := make([]byte, 1), make([]byte, 1)
+	var err error
+	// The copy can be complete before the memory is freed.
+	for try := 0; err == nil && try < 20; try++ {
+		from, failed := d[1].Alloc(ctx, size)
+		must(t, failed)
+		must(t, errors.Join(d[0].Memset(ctx, to, 0, size), d[1].Memset(ctx, from, 7, size), rt.MemcpyAsync(ctx, to, from, size)))
+		for first[0] = 0; first[0] == 0; {
+			memcpy(t, rt, vkomp.HostPtr(first), to, 1)
+		}
+		must(t, d[1].Free(ctx, from))
+		err = rt.Taskwait(ctx)
+	}
+	refused(t, "the taskwait", err, vkomp.ErrInvalidPointer, "memcpy", "freed")
+	memcpy(t, rt, vkomp.HostPtr(last), to.Add(size-1), 1)
+	if last[0] != 0 {
+		t.Error("all was copied")
+	}
+}
+
 func TestCopiesBetweenDevicesRunInTasksOfTheirOwn(t *testing.T) {
 	rt, d := openTwice(t)
 	const size = 1000

@@ -87,8 +87,10 @@ func (d Device) storageEvent(ctx context.Context, events *observe.Listeners, lab
 }
 
 // Free frees memory from [Device.Alloc] (OpenMP 4.5 omp_target_free). It does not wait:
-// tasks that were generated before and use the memory keep it until they are complete. Any
-// later use of p is ErrInvalidPointer, including a second Free. Nil is ignored.
+// tasks that were generated before and use the memory keep it until they are complete, except
+// that a copy between two Vulkan devices fails, even if a part of it is copied already: see
+// [Runtime.MemcpyAsync]. Any later use of p is ErrInvalidPointer, including a second Free. Nil
+// is ignored.
 //
 // A pointer that is not to the beginning of a live allocation is ErrInvalidPointer; the
 // error names the allocation that it points into. Memory with which host storage is

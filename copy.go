@@ -37,7 +37,9 @@ func (rt *Runtime) Memcpy(ctx context.Context, dst, src DevicePtr, size int) err
 // omp_target_memcpy_async, whose depend objects are [Depobj.Depend]). Errors in its
 // arguments are returned at once, later failures by the Taskwait that waits for the task.
 // Memory that is freed in the meantime stays until the task is complete, except in a copy
-// between two Vulkan devices: if that has not begun, it fails with ErrInvalidPointer.
+// between two Vulkan devices. Such a copy goes through the host in chunks, and if memory of
+// either end is freed before the last of them, it fails with ErrInvalidPointer: a part may
+// have been copied by then.
 func (rt *Runtime) MemcpyAsync(ctx context.Context, dst, src DevicePtr, size int, depend ...Depend) error {
 	return rt.memcpy(ctx, &dst, &src, size, true, depend)
 }
