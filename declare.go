@@ -162,7 +162,7 @@ func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	return fresh, nil
 }
 
-// claim maps items on a device, where none of them may be present.
+// claim maps items on a device, where none of them may be present. No exit removes them.
 func (rt *Runtime) claim(s *sched.Scheduler, label string, items []memory.Map) error {
 	scope := rt.graph.NewScope()
 	defer scope.Retire()
@@ -171,6 +171,7 @@ func (rt *Runtime) claim(s *sched.Scheduler, label string, items []memory.Map) e
 
 // unclaim takes claim back. Constructs that have mapped the items in the meantime keep them.
 func (rt *Runtime) unclaim(s *sched.Scheduler, label string, items []memory.Map) {
+	s.Disclaim(items)
 	scope := rt.graph.NewScope()
 	defer scope.Retire()
 	released := slices.Clone(items)

@@ -2,6 +2,8 @@ package vkomp_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -106,7 +108,8 @@ func TestDeclarationThatOneDeviceRefusesIsMadeOnNone(t *testing.T) {
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[0], Maps: []vkomp.Arg{vkomp.Delete(y)}}))
 }
 
-// Another goroutine maps the storage, or a part, on the second device while it is declared.
+// Another goroutine maps the storage, or a part, on one of the devices and unmaps or deletes it while it is
+// declared.
 func TestDeclarationBesideMapsIsMadeOnAllDevicesOrNone(t *testing.T) {
 	rt, devices := openTwice(t)
 	ctx := t.Context()
@@ -114,39 +117,37 @@ func TestDeclarationBesideMapsIsMadeOnAllDevicesOrNone(t *testing.T) {
 	for _, d := range devices {
 		must(t, rt.TargetData(ctx, vkomp.TargetData{Device: d, Maps: []vkomp.Arg{vkomp.To(warm)}}, func(context.Context) error { return nil }))
 	}
-	outcomes := [2]int{}
 	for round := range 300 {
 		x := fill(100, 1)
-		part := x
+		part, ending, d := x, vkomp.Release[uint32], devices[round/4%2]
 		if round%2 == 1 {
 			part = x[20:40]
 		}
-		mapped := make(chan error)
-		begin := make(chan struct{})
+		if round/2%2 == 1 {
+			ending = vkomp.Delete[uint32]
+		}
+		begin, over := make(chan struct{}), make(chan error)
 		go func() {
 			close(begin)
 			for range round % 7 {
 				runtime.Gosched()
 			}
-			mapped <- rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: devices[1], Maps: []vkomp.Arg{vkomp.To(part)}})
+			over <- errors.Join(
+				rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(part)}}),
+				rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{ending(part)}}))
 		}()
 		<-begin
 		err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x)}})
-		must(t, <-mapped)
+		must(t, <-over)
 		if err != nil {
-			refused(t, "the declaration", err, vkomp.ErrAssociated, "device 1")
-			outcomes[1]++
-		} else {
-			outcomes[0]++
+			refused(t, "the declaration", err, vkomp.ErrAssociated, fmt.Sprint("device ", d.Number()))
 		}
-		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: devices[1], Maps: []vkomp.Arg{vkomp.Release(part)}}))
 		for k, d := range devices {
 			if declared := present(d, x); declared != (err == nil) {
 				t.Fatalf("round %d: DeclareTarget: %v, and the storage is on device %d: %t", round, err, k, declared)
 			}
 		}
 	}
-	t.Logf("%d declarations, %d refusals", outcomes[0], outcomes[1])
 }
 
 func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {

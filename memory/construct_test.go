@@ -402,3 +402,46 @@ func TestExitDoesNotTakeARecycledRecordForItsBlock(t *testing.T) {
 		t.Errorf("an item behind the block leaves it: %+v", exits)
 	}
 }
+
+// A claimed block keeps the reference that it was created with, whatever exits there are, and its contents are not
+// copied out as if it went.
+func TestExitsLeaveAClaimedBlock(t *testing.T) {
+	for _, kind := range []MapType{MapFrom, MapRelease, MapDelete} {
+		for users := range 3 {
+			a := newArena(8)
+			var table Table
+			x := Map{Section: a.section(0, 8), Type: MapTo}
+			enter := func() *Present {
+				uses, err := table.Enter([]Map{x}, nil, anyStorage, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return uses[0].Present
+			}
+			p := enter()
+			table.Claim(p)
+			for range users {
+				enter()
+			}
+			for range users + 2 {
+				exits := table.BeginExit([]Map{{Section: x.Section, Type: kind}}, nil)
+				if slices.ContainsFunc(exits, func(e Exit) bool { return e.Remove || e.CopyOut }) {
+					t.Errorf("%v with %d users: %+v", kind, users, exits)
+				}
+				if removed := table.EndExit(exits, nil); len(removed) > 0 {
+					t.Errorf("%v with %d users: the block is removed", kind, users)
+				}
+			}
+			if n, infinite := p.Count(); n != 0 || !infinite {
+				t.Errorf("counts %d, infinite %t", n, infinite)
+			}
+			table.Disclaim(p)
+			if n, infinite := p.Count(); n != 1 || infinite {
+				t.Errorf("%v with %d users: then it counts %d, infinite %t", kind, users, n, infinite)
+			}
+			if removed := table.EndExit(table.BeginExit([]Map{{Section: x.Section, Type: MapRelease}}, nil), nil); len(removed) != 1 {
+				t.Errorf("%v with %d users: the last reference leaves the block", kind, users)
+			}
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (t *Table) BeginExitOf(items []Map, uses []Use, exits []Exit) []Exit {
 			if p == nil || p.exiting {
 				continue
 			}
-			current, last = p, p.remaining() == 1
+			current, last = p, p.remaining() == 1 && !p.claimed
 		} else if !current.Section.contains(item.Section) {
 			continue
 		}
@@ -154,6 +154,12 @@ func (t *Table) beginBlock(items []Map, run []Exit) {
 		if e.Item > end.Item {
 			end = e
 		}
+	}
+	if p.claimed {
+		if p.remaining() == 1 {
+			return
+		}
+		deletes = false
 	}
 	end.ends, end.deletes = true, deletes
 	end.Remove = !p.infinite && (deletes || p.remaining() == 1)

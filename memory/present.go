@@ -28,6 +28,9 @@ type Present struct {
 
 	infinite bool // has no count
 
+	// claimed says that exits leave one reference: see Table.Claim.
+	claimed bool
+
 	// exiting says that no count will remain when the exits that have begun have
 	// ended.
 	exiting bool
@@ -47,14 +50,17 @@ type Present struct {
 	construct uint64
 }
 
-// Count returns the reference count, or infinite for a block without one. Exits
-// that have begun and not ended are still counted.
+// Count returns the reference count, or infinite for a block that no exit removes.
+// Exits that have begun and not ended are still counted.
 //
 // Whoever asks for the counts of a block, or changes them, has got it from the table
 // after it was dormant.
 func (p *Present) Count() (n uint32, infinite bool) {
 	p.mustBeAwake()
-	return p.count, p.infinite
+	if p.infinite || p.claimed {
+		return 0, true
+	}
+	return p.count, false
 }
 
 // Uses returns how many constructs have entered the block so far.
@@ -286,6 +292,20 @@ func (t *Table) InsertInfinite(s Section, st Storage) (*Present, error) {
 	return p, nil
 }
 
+// Claim keeps a block that Enter has created, for the reference that it has then,
+// until MakeInfinite or Disclaim: exits take other references alone, and do not
+// delete it.
+func (t *Table) Claim(p *Present) {
+	t.Wake(p)
+	p.claimed = true
+}
+
+// Disclaim makes p a block that exits remove, as any other.
+func (t *Table) Disclaim(p *Present) {
+	t.Wake(p)
+	p.claimed = false
+}
+
 // MakeInfinite gives p an infinite count, so that only Remove takes it away; it
 // serves variables declared with the declare target directive. Exits of p that
 // have begun end without effect. A block that is not in the table is left as it
@@ -298,7 +318,7 @@ func (t *Table) MakeInfinite(p *Present) {
 	if p.exiting {
 		t.exiting--
 	}
-	p.infinite, p.count, p.exiting = true, 0, false
+	p.infinite, p.count, p.exiting, p.claimed = true, 0, false, false
 	if invariants.Enabled {
 		t.holds()
 	}
@@ -359,7 +379,7 @@ func (t *Table) remove(p *Present) {
 		t.exiting--
 	}
 	p.referred = p.ending > 0
-	p.count, p.ending, p.infinite, p.exiting, p.dormant, p.removed = 0, 0, false, false, false, true
+	p.count, p.ending, p.infinite, p.claimed, p.exiting, p.dormant, p.removed = 0, 0, false, false, false, false, true
 }
 
 // overlap returns the error for an item that covers p in part.

@@ -84,6 +84,9 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		if u.Present == nil {
 			t.leaveOut(i)
 		}
+		if u.Created && t.Absent {
+			s.presence.table.Claim(u.Present)
+		}
 		if t.Found != nil {
 			t.Found[i] = u.Present != nil
 		}

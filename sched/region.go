@@ -24,8 +24,8 @@ type Region struct {
 	// Structured says that the end of the region unmaps what Enter maps, as that of a target
 	// construct does.
 	Structured bool
-	// Absent says that the construct is an error if some of the storage that Enter maps is present. It
-	// claims the storage for [Scheduler.Declare].
+	// Absent says that the construct is an error if some of the storage that Enter maps is present, and that
+	// no exit removes it before [Scheduler.Declare] or [Scheduler.Disclaim].
 	Absent bool
 	// Missed says that Hit was called for the construct and has reported false.
 	Missed bool

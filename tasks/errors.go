@@ -33,8 +33,6 @@ type Error struct {
 	likeness likeness
 	// unrun says that the task was not run because its context had ended.
 	unrun bool
-	// group is the innermost taskgroup of the task.
-	group *Group
 	// public is the error that a program gets, nil for the Error itself.
 	public error
 }

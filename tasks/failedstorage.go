@@ -106,27 +106,32 @@ func (p *failedSection) newest() *tally {
 	return nil
 }
 
-// failDependent makes n fail if a task that was generated before that number, and on which n depends by an item
-// of that section and class, has failed.
-func (p *failedStorage) failDependent(n *Node, at section, c class, before uint64) {
+// failDependentLocked makes n fail if a task on which it depends by an item of that section and class has failed.
+func (p *failedStorage) failDependentLocked(n *Node, at section, c class) {
 	if p == nil {
 		return
 	}
 	for earlier := range p.byClass {
+		if n.failedBy.Load() != nil {
+			return
+		}
 		if !ordered[earlier][c] {
 			continue
 		}
 		p.byClass[earlier].find(at.start, at.end(), func(o *span[failedSection]) bool {
-			// Failures may be reported concurrently, so each is read once.
-			if o.value.newest() != nil {
-				for _, t := range slices.Backward(o.value.failures) {
-					if t.seq < before && !t.over() {
-						n.failByLocked(t.root)
-					}
+			if o.value.newest() == nil {
+				return false
+			}
+			for _, t := range slices.Backward(o.value.failures) {
+				// Failures may be reported concurrently, so each is read once.
+				if !t.over() {
+					n.failByLocked(t.root, t.group)
+				}
+				if n.failedBy.Load() != nil {
+					return true
 				}
 			}
-			first := n.failedBy.Load()
-			return first != nil && first.group == nil
+			return false
 		})
 	}
 }

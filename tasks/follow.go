@@ -117,14 +117,14 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
 			s.followOnLocked(n, l, classOut)
 		}
-		s.failedStorage.failDependent(n, everywhere, classOut, n.seq)
+		s.failedStorage.failDependentLocked(n, everywhere, classOut)
 		if s.tangle != nil {
 			s.followAllLocked(n)
 		}
 		return
 	}
 	s.followOnLocked(n, l, c)
-	s.failedStorage.failDependent(n, l.section, c, n.seq)
+	s.failedStorage.failDependentLocked(n, l.section, c)
 }
 
 // followOnLocked collects the tasks on which n depends because it uses the location, or one that

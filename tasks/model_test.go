@@ -119,10 +119,14 @@ type modelTask struct {
 	started, dropped, placed, bodyDone, fulfilled bool
 	// tainted says that a task which this one depends on has failed.
 	tainted bool
-	// roots are the tasks because of whose failures it fails.
-	roots    []int
-	failed   bool
-	complete bool
+	// roots are the tasks because of whose failures it may fail. through are the groups of the failed tasks
+	// that it depends on. Where several marks of storage would do, the engine takes one: maybe are the groups
+	// of these, and unsure says that they alone would drop the task.
+	roots          []int
+	through, maybe []*modelGroup
+	unsure         bool
+	failed         bool
+	complete       bool
 	// root is the label of the task whose failure this one has.
 	root  string
 	tally *modelTally
@@ -345,8 +349,12 @@ func (h *history) add() error {
 		switch relateAll(earlier.depend, task.depend) {
 		case follows:
 			task.follows = append(task.follows, j)
-			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent {
-				h.taint(i, task, h.byLabel(earlier.root))
+			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent && !t.group.leftBehind(i) {
+				task.tainted = true
+				task.roots = append(append(task.roots, earlier.roots...), h.byLabel(earlier.root))
+				if !slices.Contains(task.maybe, t.group) {
+					task.maybe = append(task.maybe, t.group)
+				}
 			}
 		case excludes:
 			task.excludes = append(task.excludes, j)
@@ -465,7 +473,9 @@ func (h *history) settle() {
 				continue
 			}
 			switch {
-			case task.tainted:
+			case !task.tainted && task.unsure && !task.saidStart && !task.saidDrop:
+				continue
+			case task.tainted || task.unsure && task.saidDrop && task.dropRoot != "":
 				task.dropped, task.failed, task.root = true, true, task.dropRoot
 			case len(task.excludes) > 0 && !task.saidStart && !task.saidDrop:
 				// The engine chooses which of the tasks goes first: check looks whether it
@@ -483,10 +493,20 @@ func (h *history) settle() {
 	}
 }
 
-// taint notes that a task which task i depends on, directly or not, has failed.
-func (h *history) taint(i int, task *modelTask, root int) {
-	if !h.tasks[root].group.leftBehind(i) && !slices.Contains(task.roots, root) {
-		task.tainted, task.roots = true, append(task.roots, root)
+// taint notes that a task which task k depends on has failed or was not run, or has such predecessors itself.
+func (h *history) taint(k int, task, predecessor *modelTask) {
+	task.roots = append(append(task.roots, predecessor.roots...), h.byLabel(predecessor.root))
+	for _, g := range append(predecessor.through, predecessor.group) {
+		if !g.leftBehind(k) && !slices.Contains(task.through, g) {
+			task.tainted = task.tainted || !task.started
+			task.through = append(task.through, g)
+		}
+	}
+	for _, g := range predecessor.maybe {
+		if !g.leftBehind(k) && !slices.Contains(task.maybe, g) {
+			task.unsure = true
+			task.maybe = append(task.maybe, g)
+		}
 	}
 }
 
@@ -496,15 +516,9 @@ func (h *history) complete(i int) {
 	if !task.failed {
 		return
 	}
-	if task.root == task.label {
-		task.roots = append(task.roots, i)
-	}
 	for k, later := range h.tasks {
-		if later.started || later.dropped || !slices.Contains(later.follows, i) {
-			continue
-		}
-		for _, root := range task.roots {
-			h.taint(k, later, root)
+		if !later.complete && !later.dropped && slices.Contains(later.follows, i) {
+			h.taint(k, later, task)
 		}
 	}
 	cut := task.group.cut()
@@ -581,9 +595,7 @@ func (h *history) check() error {
 		if task.saidStart != task.started || task.saidDrop != task.dropped {
 			return fmt.Errorf("%s: started %v and dropped %v, want %v and %v", task.label, task.saidStart, task.saidDrop, task.started, task.dropped)
 		}
-		if task.tainted && task.dropped && !slices.ContainsFunc(task.follows, func(p int) bool {
-			return h.tasks[p].failed && slices.Contains(h.tasks[p].roots, h.byLabel(task.root))
-		}) {
+		if task.tainted && task.dropped && !slices.Contains(task.roots, h.byLabel(task.root)) {
 			return fmt.Errorf("%s: not run because of %q, which it does not follow", task.label, task.root)
 		}
 		if h.excluded(i) && !h.obstructed(i, make(map[int]bool)) {

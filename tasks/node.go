@@ -113,9 +113,10 @@ type special struct {
 	// inner is the scope of the children of a transparent task.
 	inner   *Scope
 	witness Witness
-	// failure is the task's own, failedBy what it has failed by besides Node.failedBy.
-	failure  *Error
-	failedBy []*Error
+	// failure is the task's own. failedThrough has Node.failedBy and others, if tasks of groups alone have
+	// failed.
+	failure       *Error
+	failedThrough []failureThrough
 	// generation counts the tasks for which the node has been used and that had something special. It tells
 	// who remembers a node without a reference whether that is still the same task's (see Node.is).
 	generation atomic.Uint64
@@ -160,34 +161,52 @@ type edge struct {
 	exclusion bool
 }
 
-// passLocked passes failures of the predecessor n on: failure, if it is not nil, and what n would otherwise have
-// failed by.
+// passLocked says that the predecessor n has failed, or was not run, by failure, if that is not nil. A task on which
+// n depends may have failed too, and if a taskgroup has left n behind, that counts alone.
 func (e *edge) passLocked(n *Node, failure *Error) {
 	if failure == nil || e.exclusion {
 		return
 	}
-	e.to.failByLocked(failure)
-	e.to.failByLocked(n.failedBy.Load())
-	for _, f := range n.specials().failedBy {
-		e.to.failByLocked(f)
+	if n.outcome != undecided {
+		e.to.failByLocked(failure, n.specials().group)
+	}
+	through := n.specials().failedThrough
+	if len(through) == 0 {
+		e.to.failByLocked(n.failedBy.Load(), nil)
+	}
+	for _, t := range through {
+		e.to.failByLocked(t.failure, t.group)
 	}
 }
 
-// failByLocked says that a task on which n depends has failed. A task that a taskgroup has left behind fails none
-// that is generated after the group: so failures of different groups are all kept, until one is of none.
-func (n *Node) failByLocked(failure *Error) {
-	if failure == nil || failure.group.leftBehind(n) {
+// failureThrough is a failure because of which a task is not run, and the taskgroup of the task through which it
+// reaches that one: the task that has failed, or another that was not run.
+type failureThrough struct {
+	failure *Error
+	group   *Group
+}
+
+// failByLocked says that a task of a group, on which n depends, has failed or was not run. A task that a taskgroup
+// has left behind fails none that is generated after the group. Since a group can be abandoned later, n keeps a
+// failure for each group, until there is one that counts in any case.
+func (n *Node) failByLocked(failure *Error, through *Group) {
+	if failure == nil || through.leftBehind(n) {
 		return
 	}
-	first := n.failedBy.Load()
+	first, x := n.failedBy.Load(), n.specials()
 	switch {
-	case first == nil:
+	case first != nil && len(x.failedThrough) == 0:
+	case through == nil:
 		n.failedBy.Store(failure)
-	case first.group == nil || first.group == failure.group:
-	default:
-		if x := n.toSpecialLocked(); !slices.ContainsFunc(x.failedBy, func(f *Error) bool { return f.group == failure.group }) {
-			x.failedBy = append(x.failedBy, failure)
+		if first != nil {
+			x.failedThrough = nil
 		}
+	case !slices.ContainsFunc(x.failedThrough, func(t failureThrough) bool { return t.group == through }):
+		if first == nil {
+			n.failedBy.Store(failure)
+		}
+		x = n.toSpecialLocked()
+		x.failedThrough = append(x.failedThrough, failureThrough{failure, through})
 	}
 }
 
@@ -400,7 +419,7 @@ func (n *Node) failLocked(err error, like likeness) {
 	case n.failedBy.Load() != nil && err == n.failedBy.Load().shown():
 		n.outcome = dropped
 	default:
-		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped, group: n.specials().group})
+		n.toSpecialLocked().failure = n.scope.graph.failure(&Error{Task: n.label, Cause: err, likeness: like, unrun: n.outcome == dropped})
 		if n.outcome == undecided {
 			n.outcome = failed
 		}

@@ -460,19 +460,6 @@ func TestFailureReachesImportingChildren(t *testing.T) {
 	s.expect(t, "start w", "start p", "drop c")
 }
 
-func TestFailureOfALaterSiblingDoesNotReachImportingChildren(t *testing.T) {
-	s := newScript()
-	back := s.inner("p", Import, Task{})
-	inner := s.scope
-	back()
-	s.add(Task{Label: "w", Depend: s.use(DependOut, "x")})
-	s.complete("w", errBroken)
-	s.add(Task{Label: "sibling", Depend: s.use(DependIn, "x")})
-	s.scope = inner
-	s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
-	s.expect(t, "start p", "start w", "drop sibling", "start c")
-}
-
 // A child of an exporting task fails, and a task on the device that depends on it hands the
 // failure on to its siblings. When the failure is reported in the child's scope, it is over for
 // them too.
