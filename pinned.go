@@ -97,9 +97,9 @@ func (p *Pinned[T]) Slice() []T {
 //
 // Free is ErrBusy, and nothing has changed, while some of the storage is mapped on the devices or
 // tasks of theirs that were generated are not complete and use it. If the device's driver has
-// allocated the storage, that holds for maps on all devices, and for memory routines and
-// target regions on the host; kernels on other devices that wait for their predecessors do not
-// count. Storage of which some is declared (DeclareTarget) is ErrBusy until Close, which does
+// allocated the storage, that holds for maps on all devices, and for fills, copies from host to
+// host and target regions on the host. Tasks of other devices that are to map or copy the
+// storage do not count: wait for them. Storage of which some is declared (DeclareTarget) is ErrBusy until Close, which does
 // not report it. A second Free is ErrInvalidPointer. Free of a nil Pinned does nothing.
 func (p *Pinned[T]) Free(ctx context.Context) error {
 	if p == nil || p.storage == nil {

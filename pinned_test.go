@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -329,7 +331,7 @@ func TestDeclaredStorageStaysPinned(t *testing.T) {
 		return
 	}
 	must(t, err)
-	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is declared: map 0")
+	refused(t, "free", p.Free(ctx), vkomp.ErrBusy, "is mapped: map 0")
 	must(t, rt.PauseResource(ctx, vkomp.PauseHard, d))
 	refused(t, "free while the device is not open", p.Free(ctx), vkomp.ErrBusy, "is declared: map 0")
 }
@@ -378,9 +380,35 @@ func TestFreeOfDriverStorageThatIsUsedElsewhere(t *testing.T) {
 			return rt.CancelTaskgroup(ctx)
 		}))
 	}
-	must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d[1], Maps: []vkomp.Arg{vkomp.To(x[:10])}}))
-	refused(t, "mapped on another device", p.Free(ctx), vkomp.ErrBusy, "device 1", "is mapped")
-	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[1], Maps: []vkomp.Arg{vkomp.Release(x[:10])}}))
+	for range 50 {
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d[1], Maps: []vkomp.Arg{vkomp.To(x[:10])}}))
+		refused(t, "mapped on another device", p.Free(ctx), vkomp.ErrBusy, "device 1", "is mapped")
+		// A Free that fails changes nothing for tasks that are generated at the same time.
+		gate := make([]byte, 1)
+		release := held(t, rt, vkomp.Out(gate))
+		var begun, frees sync.WaitGroup
+		var generated atomic.Bool
+		for range 2 {
+			begun.Add(1)
+			frees.Go(func() {
+				begun.Done()
+				for !generated.Load() {
+					if err := p.Free(ctx); !errors.Is(err, vkomp.ErrBusy) {
+						t.Errorf("a Free beside a fill: %v", err)
+						return
+					}
+				}
+			})
+		}
+		begun.Wait()
+		must(t, rt.InitialDevice().MemsetAsync(ctx, vkomp.HostPtr(x), 7, 10, vkomp.In(gate)))
+		generated.Store(true)
+		frees.Wait()
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[1], Maps: []vkomp.Arg{vkomp.Release(x[:10])}}))
+		refused(t, "a fill generated beside a Free", p.Free(ctx), vkomp.ErrBusy, "1 tasks on the host")
+		release()
+		must(t, rt.Taskwait(ctx))
+	}
 	must(t, p.Free(ctx))
 	faults.Mend()
 }

@@ -111,7 +111,7 @@ func (m *pinnedStorages) use(users pinnedUsers, section memory.Section) pinnedUs
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for p := range m.all {
-		if p.driver && p.state.Load() == pinnedLive && overlap(p.section, section) {
+		if p.driver && p.state.Load() != pinnedFreed && overlap(p.section, section) {
 			p.users.Add(1)
 			users = append(users, p)
 		}
@@ -126,9 +126,9 @@ func (u pinnedUsers) Ended() {
 	}
 }
 
-// busy returns an error that matches ErrBusy if storage that is being freed is declared, or if tasks on the
-// host use it.
-func (m *pinnedStorages) busy(p *pinnedStorage) error {
+// retire says that storage is freed, unless it is declared, or tasks on the host use it: then the error matches
+// ErrBusy.
+func (m *pinnedStorages) retire(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for k := range p.rt.declared {
@@ -139,6 +139,7 @@ func (m *pinnedStorages) busy(p *pinnedStorage) error {
 	if n := p.users.Load(); n > 0 {
 		return fmt.Errorf("%w: %d tasks on the host use %v", ErrBusy, n, p)
 	}
+	p.state.Store(pinnedFreed)
 	return nil
 }
 
@@ -213,9 +214,6 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 
 // end is free for storage that nothing else frees. After an error nothing has changed.
 func (p *pinnedStorage) end() error {
-	if err := p.rt.pinned.busy(p); err != nil {
-		return err
-	}
 	if p.driver {
 		// Other devices copy it as any other storage.
 		for _, d := range p.rt.devices {
@@ -227,6 +225,7 @@ func (p *pinnedStorage) end() error {
 		}
 	}
 	var ending []pinnedOn
+	var err error
 	for _, d := range p.devices {
 		s := d.opened()
 		if s == nil {
@@ -238,22 +237,28 @@ func (p *pinnedStorage) end() error {
 				continue
 			}
 		}
-		a, err := s.WithdrawPinned(p.section)
-		if err != nil {
-			for _, w := range ending {
-				w.s.RestorePinned(w.storage)
-			}
-			return fmt.Errorf("device %d: %w", d.number, err)
+		var a *sched.PinnedStorage
+		if a, err = s.WithdrawPinned(p.section); err != nil {
+			err = fmt.Errorf("device %d: %w", d.number, err)
+			break
 		}
 		if a != nil {
 			ending = append(ending, pinnedOn{s, a})
 		}
 	}
+	if err == nil {
+		err = p.rt.pinned.retire(p)
+	}
+	if err != nil {
+		for _, w := range ending {
+			w.s.RestorePinned(w.storage)
+		}
+		return err
+	}
 	for _, w := range ending {
 		w.s.EndPinned(w.storage)
 	}
 	p.rt.pinned.remove(p)
-	p.state.Store(pinnedFreed)
 	return nil
 }
 

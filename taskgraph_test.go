@@ -719,9 +719,7 @@ func TestBlockWithARefusedConstructLeavesNoRecord(t *testing.T) {
 	g := newGraphed(rt, func(ctx context.Context) error {
 		if cancelled {
 			must(t, rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error { return rt.CancelTaskgroup(ctx) }}))
-			for rt.CancellationPoint(ctx) == nil {
-				runtime.Gosched()
-			}
+			<-ctx.Done()
 		}
 		if err := rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran++; return nil }}); errors.Is(err, vkomp.ErrCancelled) {
 			refused++

@@ -197,7 +197,7 @@ func (a *Allocator) leaksLocked() error {
 	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes%s", ErrLeaked, a.allocations, bytes, leaks.Report((*Site).String))
 }
 
-// printable returns a label that the program has made as it is, or quoted if it does not print on one line.
+// printable returns a label as it is, or quoted if it has characters that Go escapes, such as the end of a line.
 func printable(label string) string {
 	if quoted := strconv.Quote(label); quoted[1:len(quoted)-1] != label {
 		return quoted
