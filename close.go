@@ -233,6 +233,9 @@ func (rt *Runtime) construct(ctx context.Context) error {
 		return errClosed
 	}
 	if ctx.Err() != nil {
+		if recording := rt.current(ctx).recording; recording != nil {
+			recording.spoil() // it has a construct less than the block
+		}
 		return context.Cause(ctx)
 	}
 	return nil

@@ -734,3 +734,27 @@ func TestBlockWithARefusedConstructLeavesNoRecord(t *testing.T) {
 		t.Errorf("%d constructs were refused, %d ran, and the block was executed %d times", refused, ran, g.executed)
 	}
 }
+
+// A construct of the block has a context of its own, which has ended.
+func TestBlockWithAConstructWhoseContextHasEndedLeavesNoRecord(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	late, ran := true, 0
+	g := newGraphed(rt, func(ctx context.Context) error {
+		own, end := context.WithCancel(ctx)
+		t.Cleanup(end) // not before the task is complete
+		if late {
+			end()
+		}
+		if err := rt.Task(own, vkomp.Task{Body: func(context.Context) error { ran++; return nil }}); (err != nil) != late {
+			t.Errorf("late %t: %v", late, err)
+		}
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }})
+	})
+	for range 3 {
+		must(t, g.encounter(t.Context(), nil))
+		late = false
+	}
+	if ran != 2 || g.executed != 2 {
+		t.Errorf("%d ran, and the block was executed %d times", ran, g.executed)
+	}
+}

@@ -105,7 +105,7 @@ func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context
 	c := rt.current(ctx)
 	c.recording = recording
 	err = protect.Call(func() error { return block(context.WithValue(ctx, regionKey{rt}, &c)) })
-	// A context that has ended may have kept constructs from the record.
+	// The tasks of a block whose context has ended may have been dropped.
 	complete = err == nil && ctx.Err() == nil
 	return err
 }
