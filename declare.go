@@ -171,7 +171,6 @@ func (rt *Runtime) claim(s *sched.Scheduler, label string, items []memory.Map) e
 
 // unclaim takes claim back. Constructs that have mapped the items in the meantime keep them.
 func (rt *Runtime) unclaim(s *sched.Scheduler, label string, items []memory.Map) {
-	s.Disclaim(items)
 	scope := rt.graph.NewScope()
 	defer scope.Retire()
 	released := slices.Clone(items)
@@ -179,5 +178,5 @@ func (rt *Runtime) unclaim(s *sched.Scheduler, label string, items []memory.Map)
 		released[k].Type = memory.MapRelease
 	}
 	// It fails if the device has been lost, and nothing is mapped there any more.
-	_ = s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Exit: released})
+	_ = s.Run(context.Background(), &sched.Region{Construct: construct.Construct{Label: label, Scope: scope}, Exit: released, Absent: true})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 func declare(t testing.TB, rt *vkomp.Runtime, items ...vkomp.Arg) {
@@ -148,6 +149,31 @@ func TestDeclarationBesideMapsIsMadeOnAllDevicesOrNone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A declaration whose copies cannot be made leaves nothing, on the device that fails and on the one before it.
+func TestDeclarationThatFailsLeavesNothing(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	rt, devices := openTwice(t, vktest.Staging)
+	x := fill(100_000, 1)
+	warm := fill(10, 1)
+	for _, d := range devices {
+		must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(warm)}}))
+		must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Release(warm)}}))
+	}
+	for first := range 2 {
+		faults.Fail("vkQueueSubmit", 1+first, -1, vk.ErrorOutOfHostMemory)
+		if err := rt.DeclareTarget(t.Context(), vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x)}}); err == nil {
+			t.Fatal("the declaration has not failed")
+		}
+		faults.Mend()
+		for k, d := range devices {
+			if present(d, x) {
+				t.Errorf("submission %d fails, and the storage stays on device %d", first, k)
+			}
+		}
+	}
+	declare(t, rt, vkomp.To(x))
 }
 
 func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {

@@ -336,6 +336,29 @@ func TestDeclaredStorageStaysPinned(t *testing.T) {
 	refused(t, "free while the device is not open", p.Free(ctx), vkomp.ErrBusy, "is declared: map 0")
 }
 
+// freeing calls Free, which has to fail, on other goroutines until stop is called.
+func freeing(t *testing.T, ctx context.Context, p *vkomp.Pinned[byte]) (stop func()) {
+	var begun, frees sync.WaitGroup
+	var stopped atomic.Bool
+	for range 2 {
+		begun.Add(1)
+		frees.Go(func() {
+			begun.Done()
+			for !stopped.Load() {
+				if err := p.Free(ctx); !errors.Is(err, vkomp.ErrBusy) {
+					t.Errorf("a Free of storage in use: %v", err)
+					return
+				}
+			}
+		})
+	}
+	begun.Wait()
+	return func() {
+		stopped.Store(true)
+		frees.Wait()
+	}
+}
+
 // Go knows nothing of the memory of a driver: it is not freed while a task on the host uses it, or another device
 // maps it.
 func TestFreeOfDriverStorageThatIsUsedElsewhere(t *testing.T) {
@@ -345,7 +368,7 @@ func TestFreeOfDriverStorageThatIsUsedElsewhere(t *testing.T) {
 	faults.Fail("vkGetMemoryHostPointerPropertiesEXT", 1, -1, vk.ErrorInvalidExternalHandle)
 	p, err := vkomp.AllocPinned[byte](ctx, rt, 1000, d[0])
 	must(t, err)
-	x, other := p.Slice(), make([]byte, 1000)
+	x, other, memory := p.Slice(), make([]byte, 1000), alloc(t, d[0], 10)
 	host := newKernel(t, rt, vkomp.KernelSource{Name: "set", Host: func(c *vkomp.HostCall) error {
 		vkomp.HostSlice[byte](c, 0)[0] = 9
 		return nil
@@ -380,30 +403,29 @@ func TestFreeOfDriverStorageThatIsUsedElsewhere(t *testing.T) {
 			return rt.CancelTaskgroup(ctx)
 		}))
 	}
+	// A Free that a task on the host makes fail hides the storage from no task of the device.
+	for range 20 {
+		gates := [2][]byte{make([]byte, 1), make([]byte, 1)}
+		releases := [2]func(){held(t, rt, vkomp.Out(gates[0])), held(t, rt, vkomp.Out(gates[1]))}
+		must(t, rt.InitialDevice().MemsetAsync(ctx, vkomp.HostPtr(x), 7, 10, vkomp.InOut(gates[0])))
+		stop := freeing(t, ctx, p)
+		must(t, rt.MemcpyAsync(ctx, memory, vkomp.HostPtr(x), 10, vkomp.InOut(gates[1])))
+		stop()
+		releases[0]()
+		must(t, rt.Taskwait(ctx, vkomp.In(gates[0])))
+		refused(t, "a copy generated beside a Free", p.Free(ctx), vkomp.ErrBusy, "1 tasks use")
+		releases[1]()
+		must(t, rt.Taskwait(ctx))
+	}
 	for range 50 {
 		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d[1], Maps: []vkomp.Arg{vkomp.To(x[:10])}}))
 		refused(t, "mapped on another device", p.Free(ctx), vkomp.ErrBusy, "device 1", "is mapped")
 		// A Free that fails changes nothing for tasks that are generated at the same time.
 		gate := make([]byte, 1)
 		release := held(t, rt, vkomp.Out(gate))
-		var begun, frees sync.WaitGroup
-		var generated atomic.Bool
-		for range 2 {
-			begun.Add(1)
-			frees.Go(func() {
-				begun.Done()
-				for !generated.Load() {
-					if err := p.Free(ctx); !errors.Is(err, vkomp.ErrBusy) {
-						t.Errorf("a Free beside a fill: %v", err)
-						return
-					}
-				}
-			})
-		}
-		begun.Wait()
+		stop := freeing(t, ctx, p)
 		must(t, rt.InitialDevice().MemsetAsync(ctx, vkomp.HostPtr(x), 7, 10, vkomp.In(gate)))
-		generated.Store(true)
-		frees.Wait()
+		stop()
 		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[1], Maps: []vkomp.Arg{vkomp.Release(x[:10])}}))
 		refused(t, "a fill generated beside a Free", p.Free(ctx), vkomp.ErrBusy, "1 tasks on the host")
 		release()

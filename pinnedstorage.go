@@ -26,7 +26,7 @@ type pinnedStorage struct {
 	// state only increases, but for a Free that fails.
 	state atomic.Int32
 	// users are the tasks on the host that use the storage, if it is the driver's: Go knows nothing of
-	// that memory. pinnedStorages.mu is held while users are added.
+	// that memory. pinnedStorages.users is held while users are added.
 	users atomic.Int32
 }
 
@@ -42,7 +42,9 @@ const (
 
 // pinnedStorages is the storage that is pinned at the moment.
 type pinnedStorages struct {
-	mu lockrank.Mutex[lockrank.Leaf]
+	// users is also held while storage of a driver is freed, so that it gets no users meanwhile.
+	users lockrank.Mutex[lockrank.HostMemory]
+	mu    lockrank.Mutex[lockrank.Leaf]
 	// all are disjoint.
 	all map[*pinnedStorage]struct{}
 	// drivers is how many of them are the drivers'.
@@ -108,10 +110,12 @@ func (m *pinnedStorages) use(users pinnedUsers, section memory.Section) pinnedUs
 	if m.drivers.Load() == 0 {
 		return users
 	}
+	m.users.Lock()
+	defer m.users.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for p := range m.all {
-		if p.driver && p.state.Load() != pinnedFreed && overlap(p.section, section) {
+		if p.driver && overlap(p.section, section) {
 			p.users.Add(1)
 			users = append(users, p)
 		}
@@ -126,8 +130,7 @@ func (u pinnedUsers) Ended() {
 	}
 }
 
-// retire says that storage is freed, unless it is declared, or tasks on the host use it: then the error matches
-// ErrBusy.
+// retire says that storage is freed, unless it is declared: then the error matches ErrBusy.
 func (m *pinnedStorages) retire(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,9 +138,6 @@ func (m *pinnedStorages) retire(p *pinnedStorage) error {
 		if d := &p.rt.declared[k]; overlap(d.Section, p.section) {
 			return fmt.Errorf("%w: %s is declared: %s", ErrBusy, d.Section, d.Label)
 		}
-	}
-	if n := p.users.Load(); n > 0 {
-		return fmt.Errorf("%w: %d tasks on the host use %v", ErrBusy, n, p)
 	}
 	p.state.Store(pinnedFreed)
 	return nil
@@ -215,6 +215,11 @@ func (p *pinnedStorage) free(ctx context.Context) error {
 // end is free for storage that nothing else frees. After an error nothing has changed.
 func (p *pinnedStorage) end() error {
 	if p.driver {
+		p.rt.pinned.users.Lock()
+		defer p.rt.pinned.users.Unlock()
+		if n := p.users.Load(); n > 0 {
+			return fmt.Errorf("%w: %d tasks on the host use %v", ErrBusy, n, p)
+		}
 		// Other devices copy it as any other storage.
 		for _, d := range p.rt.devices {
 			if s := d.opened(); s != nil && !slices.Contains(p.devices, d) {

@@ -281,6 +281,9 @@ func (s *Scheduler) beginReleaseLocked(t *target) {
 			maps[i] = memory.Map{Section: m.Section, Type: memory.MapRelease, Presence: m.Presence, Label: m.Label}
 		}
 	}
+	if t.Absent {
+		s.disclaimLocked(t.Enter)
+	}
 	t.exit.items = s.presence.table.BeginExit(maps, t.exit.items)
 }
 

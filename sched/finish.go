@@ -36,6 +36,9 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		if t.Structured {
 			t.exit.items = s.presence.table.BeginExitOf(t.Enter, t.entry.uses, t.exit.items)
 		} else {
+			if t.Absent {
+				s.disclaimLocked(t.Exit)
+			}
 			t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
 		}
 		if t.notes.has(absentExit) {

@@ -112,7 +112,7 @@ func (p *failedStorage) failDependentLocked(n *Node, at section, c class) {
 		return
 	}
 	for earlier := range p.byClass {
-		if n.failedBy.Load() != nil {
+		if n.failsAnyhowLocked() {
 			return
 		}
 		if !ordered[earlier][c] {
@@ -127,7 +127,7 @@ func (p *failedStorage) failDependentLocked(n *Node, at section, c class) {
 				if !t.over() {
 					n.failByLocked(t.root, t.group)
 				}
-				if n.failedBy.Load() != nil {
+				if n.failsAnyhowLocked() {
 					return true
 				}
 			}

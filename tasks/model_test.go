@@ -120,13 +120,11 @@ type modelTask struct {
 	// tainted says that a task which this one depends on has failed.
 	tainted bool
 	// roots are the tasks because of whose failures it may fail. through are the groups of the failed tasks
-	// that it depends on. Where several marks of storage would do, the engine takes one: maybe are the groups
-	// of these, and unsure says that they alone would drop the task.
-	roots          []int
-	through, maybe []*modelGroup
-	unsure         bool
-	failed         bool
-	complete       bool
+	// that it depends on.
+	roots    []int
+	through  []*modelGroup
+	failed   bool
+	complete bool
 	// root is the label of the task whose failure this one has.
 	root  string
 	tally *modelTally
@@ -352,9 +350,7 @@ func (h *history) add() error {
 			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent && !t.group.leftBehind(i) {
 				task.tainted = true
 				task.roots = append(append(task.roots, earlier.roots...), h.byLabel(earlier.root))
-				if !slices.Contains(task.maybe, t.group) {
-					task.maybe = append(task.maybe, t.group)
-				}
+				task.through = append(task.through, t.group)
 			}
 		case excludes:
 			task.excludes = append(task.excludes, j)
@@ -473,9 +469,7 @@ func (h *history) settle() {
 				continue
 			}
 			switch {
-			case !task.tainted && task.unsure && !task.saidStart && !task.saidDrop:
-				continue
-			case task.tainted || task.unsure && task.saidDrop && task.dropRoot != "":
+			case task.tainted:
 				task.dropped, task.failed, task.root = true, true, task.dropRoot
 			case len(task.excludes) > 0 && !task.saidStart && !task.saidDrop:
 				// The engine chooses which of the tasks goes first: check looks whether it
@@ -500,12 +494,6 @@ func (h *history) taint(k int, task, predecessor *modelTask) {
 		if !g.leftBehind(k) && !slices.Contains(task.through, g) {
 			task.tainted = task.tainted || !task.started
 			task.through = append(task.through, g)
-		}
-	}
-	for _, g := range predecessor.maybe {
-		if !g.leftBehind(k) && !slices.Contains(task.maybe, g) {
-			task.unsure = true
-			task.maybe = append(task.maybe, g)
 		}
 	}
 }

@@ -113,8 +113,8 @@ type special struct {
 	// inner is the scope of the children of a transparent task.
 	inner   *Scope
 	witness Witness
-	// failure is the task's own. failedThrough has Node.failedBy and others, if tasks of groups alone have
-	// failed.
+	// failure is the task's own. failedThrough has Node.failedBy, if that comes through a task of a group, and
+	// other failures.
 	failure       *Error
 	failedThrough []failureThrough
 	// generation counts the tasks for which the node has been used and that had something special. It tells
@@ -193,21 +193,27 @@ func (n *Node) failByLocked(failure *Error, through *Group) {
 	if failure == nil || through.leftBehind(n) {
 		return
 	}
-	first, x := n.failedBy.Load(), n.specials()
-	switch {
-	case first != nil && len(x.failedThrough) == 0:
-	case through == nil:
-		n.failedBy.Store(failure)
-		if first != nil {
-			x.failedThrough = nil
-		}
-	case !slices.ContainsFunc(x.failedThrough, func(t failureThrough) bool { return t.group == through }):
-		if first == nil {
-			n.failedBy.Store(failure)
-		}
-		x = n.toSpecialLocked()
-		x.failedThrough = append(x.failedThrough, failureThrough{failure, through})
+	if n.failsAnyhowLocked() || slices.ContainsFunc(n.specials().failedThrough, func(t failureThrough) bool { return t.group == through }) {
+		return
 	}
+	if n.failedBy.Load() == nil {
+		n.failedBy.Store(failure)
+		if through == nil {
+			return
+		}
+	}
+	x := n.toSpecialLocked()
+	x.failedThrough = append(x.failedThrough, failureThrough{failure, through})
+}
+
+// failsAnyhowLocked reports whether a task on which n depends has failed or was not run, and no taskgroup can leave
+// that behind.
+func (n *Node) failsAnyhowLocked() bool {
+	through := n.specials().failedThrough
+	if len(through) == 0 {
+		return n.failedBy.Load() != nil
+	}
+	return through[len(through)-1].group == nil
 }
 
 // Label returns the task's label.
@@ -523,16 +529,26 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	return ready
 }
 
-// inheritLocked returns the failure of a predecessor that became known when n was on the device
-// already, nil if a wait has reported it: dependents of n depend on that predecessor too, whether
-// they were generated before n was complete or later.
-func (n *Node) inheritLocked() *Error {
-	t := n.failedBy.Load().tally
-	if t == nil || t.over() {
-		return nil
+// inheritLocked returns a failure of a predecessor that became known when n was on the device
+// already, nil if waits have reported all of them or taskgroups have left the predecessors behind:
+// dependents of n depend on these predecessors too, whether they were generated before n was complete
+// or later.
+func (n *Node) inheritLocked() (inherited *Error) {
+	inherit := func(f failureThrough) bool {
+		t := f.failure.tally
+		if _, abandoned := f.group.reports(); abandoned || t == nil || t.over() {
+			return false
+		}
+		n.failItemsLocked(t)
+		inherited = f.failure
+		return true
 	}
-	n.failItemsLocked(t)
-	return n.failedBy.Load()
+	if x := n.specials(); len(x.failedThrough) > 0 {
+		x.failedThrough = slices.DeleteFunc(x.failedThrough, func(f failureThrough) bool { return !inherit(f) })
+	} else {
+		inherit(failureThrough{failure: n.failedBy.Load()})
+	}
+	return inherited
 }
 
 // departLocked removes a complete task from the histories of its storage.

@@ -674,3 +674,48 @@ func TestScopeSaysWhenItIsEmpty(t *testing.T) {
 		}
 	}
 }
+
+// A task on the device learns of two failed predecessors, of a group and of none, and ends by the first. It counts
+// as a task that was not run.
+func TestTaskThatEndsByOneOfTwoFailuresIsADependent(t *testing.T) {
+	s, g := newScript(), NewGroup(nil)
+	s.add(Task{Label: "a", Domain: 1, Group: g, Depend: s.use(DependOut, "x")})
+	s.add(Task{Label: "b", Domain: 1, Depend: s.use(DependOut, "y")})
+	s.place("a")
+	s.place("b")
+	s.add(Task{Label: "n", Domain: 1, Depend: s.use(DependIn, "x", "y")})
+	s.complete("a", errBroken)
+	n := s.nodes["n"]
+	failure := n.FailedBy()
+	s.complete("b", errBroken)
+	s.complete("n", failure)
+	if done, err := n.Completed(); !done || !n.Dropped() || !strings.Contains(fmt.Sprint(err), `depends on failed task "a"`) {
+		t.Errorf("complete %t, dropped %t: %v", done, n.Dropped(), err)
+	}
+	if err := s.waitNow(); err == nil || !strings.Contains(err.Error(), "1 dependent") {
+		t.Errorf("the wait: %v", err)
+	}
+}
+
+// A failure of a group, which is then left behind, does not hide that of another task, in whatever order the storage
+// of the two is named.
+func TestFailureOfAGroupHidesNoOther(t *testing.T) {
+	for _, items := range [][]string{{"x", "y"}, {"y", "x"}} {
+		s, g := newScript(), NewGroup(nil)
+		s.add(Task{Label: "live", Group: g})
+		s.add(Task{Label: "a", Group: g, Depend: s.use(DependOut, "x")})
+		s.add(Task{Label: "b", Depend: s.use(DependOut, "y")})
+		s.add(Task{Label: "h", Depend: s.use(DependOut, "h")})
+		s.complete("a", errBroken)
+		s.complete("b", errBroken)
+		s.add(Task{Label: "n", Group: g, Depend: append(s.use(DependIn, append(items, "h")...), s.use(DependOut, "z")...)})
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := g.Wait(ended, nil); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		s.add(Task{Label: "m", Depend: s.use(DependIn, "z")})
+		s.complete("h", nil)
+		s.expect(t, "start live", "start a", "start b", "start h", "drop n", "drop m")
+	}
+}

@@ -66,7 +66,7 @@ var Table = []Lock{
 	{KernelDestroying{}, []string{"pipeline.Kernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"trace.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
-	{HostMemory{}, []string{"vkomp.hostMemory.mu"}, "the memory of the initial device, also while host storage in it is being associated", false},
+	{HostMemory{}, []string{"vkomp.hostMemory.mu", "vkomp.pinnedStorages.users"}, "the memory of the initial device, also while host storage in it is being associated, and the users of drivers' memory", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
 	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the lists of kernels and of keepers of records", false},
