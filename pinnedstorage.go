@@ -43,7 +43,7 @@ const (
 // pinnedStorages is the storage that is pinned at the moment.
 type pinnedStorages struct {
 	// users is also held while storage of a driver is freed, so that it gets no users meanwhile.
-	users lockrank.Mutex[lockrank.HostMemory]
+	users lockrank.Mutex[lockrank.PinnedUsers]
 	mu    lockrank.Mutex[lockrank.Leaf]
 	// all are disjoint.
 	all map[*pinnedStorage]struct{}

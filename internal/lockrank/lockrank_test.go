@@ -23,10 +23,10 @@ func TestLocksAgainstTheOrderShow(t *testing.T) {
 		want string // "" if the order is right
 	}{
 		"in the order":         {func() { life.RLock(); outer.Lock(); inner.Lock() }, ""},
-		"against it":           {func() { inner.Lock(); outer.Lock() }, "[sched.Scheduler.mu] (rank 11) is taken while [tasks.family.mu]"},
+		"against it":           {func() { inner.Lock(); outer.Lock() }, "[sched.Scheduler.mu] (rank 12) is taken while [tasks.family.mu]"},
 		"reading against it":   {func() { outer.Lock(); life.RLock() }, "[vkomp.device.life] (rank 1) is taken while [sched.Scheduler.mu]"},
 		"writing against it":   {func() { outer.Lock(); life.Lock() }, "[vkomp.device.life] (rank 1) is taken while [sched.Scheduler.mu]"},
-		"two of a rank":        {func() { inner.Lock(); other.Lock() }, "[tasks.family.mu] (rank 14) is taken while [tasks.family.mu]"},
+		"two of a rank":        {func() { inner.Lock(); other.Lock() }, "[tasks.family.mu] (rank 15) is taken while [tasks.family.mu]"},
 		"several of a rank":    {func() { group.Lock(); parent.Lock() }, ""},
 		"read twice":           {func() { life.RLock(); life.RLock() }, ""},
 		"one after the other":  {func() { inner.Lock(); inner.Unlock(); outer.Lock() }, ""},

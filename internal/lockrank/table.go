@@ -24,6 +24,7 @@ type Lock struct {
 type (
 	RuntimePause     struct{}
 	DeviceLife       struct{}
+	PinnedUsers      struct{}
 	DeviceState      struct{}
 	SequenceAdding   struct{}
 	InteropDevice    struct{}
@@ -58,6 +59,7 @@ type (
 var Table = []Lock{
 	{RuntimePause{}, []string{"vkomp.users.mu"}, "the devices during a pause", false},
 	{DeviceLife{}, []string{"vkomp.device.life"}, "the opening and the closing of a device, and what is declared on it", true},
+	{PinnedUsers{}, []string{"vkomp.pinnedStorages.users"}, "which tasks on the host use memory of a driver, also while such memory is freed", false},
 	{DeviceState{}, []string{"vkomp.device.mu"}, "what an open device consists of", false},
 	{SequenceAdding{}, []string{"foreign.sequence.adding"}, "the end of an interop object's steps, and submissions to its own queue", true},
 	{InteropDevice{}, []string{"foreign.Device.mu"}, "the list of a device's interop objects", false},
@@ -66,7 +68,7 @@ var Table = []Lock{
 	{KernelDestroying{}, []string{"pipeline.Kernel.destroying"}, "the destruction of a kernel's pipelines", false},
 	{TraceCalls{}, []string{"trace.Trace.calls"}, "the start, the flush and the stop of a device's trace", false},
 	{TaskRegion{}, []string{"vkomp.taskContext.mu"}, "who waits in a task region", false},
-	{HostMemory{}, []string{"vkomp.hostMemory.mu", "vkomp.pinnedStorages.users"}, "the memory of the initial device, also while host storage in it is being associated, and the users of drivers' memory", false},
+	{HostMemory{}, []string{"vkomp.hostMemory.mu"}, "the memory of the initial device, also while host storage in it is being associated", false},
 	{Scheduler{}, []string{"sched.Scheduler.mu"}, "the scheduling of a device", false},
 	{HostPool{}, []string{"host.Pool.mu"}, "the places of the host's tasks", false},
 	{Runtime{}, []string{"vkomp.Runtime.mu"}, "scopes whose region is at its end, and the lists of kernels and of keepers of records", false},
