@@ -99,8 +99,9 @@ func (p *Pinned[T]) Slice() []T {
 // tasks of theirs that were generated are not complete and use it. If the device's driver has
 // allocated the storage, that holds for maps on all devices, and for fills, copies from host to
 // host and target regions on the host. Tasks of other devices that are to map or copy the
-// storage do not count: wait for them. Storage of which some is declared (DeclareTarget) is ErrBusy until Close, which does
-// not report it. A second Free is ErrInvalidPointer. Free of a nil Pinned does nothing.
+// storage do not count: wait for them. Storage of which some is declared (DeclareTarget) is
+// ErrBusy until Close, which does not report it. A second Free is ErrInvalidPointer. Free of a
+// nil Pinned does nothing.
 func (p *Pinned[T]) Free(ctx context.Context) error {
 	if p == nil || p.storage == nil {
 		return nil

@@ -66,9 +66,9 @@ type Taskgraph struct {
 //
 // A block that returns an error or panics leaves no record, nor does one whose context ends
 // meanwhile, as when its taskgroup is cancelled, or of which a construct is refused because its
-// context has ended. The block's error is returned, as by [Runtime.Taskgroup]. Blocks are executed without being recorded if the
-// encountering task is final, and while another goroutine records the same construct: nobody waits
-// for that, and a block may encounter its own construct again.
+// context has ended. The block's error is returned, as by [Runtime.Taskgroup]. Blocks are executed
+// without being recorded if the encountering task is final, and while another goroutine records
+// the same construct: nobody waits for that, and a block may encounter its own construct again.
 func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx context.Context) error) error {
 	fail := func(err error) error {
 		return fmt.Errorf("vkomp: taskgraph %q: %w", cmp.Or(g.Label, "taskgraph"), err)
