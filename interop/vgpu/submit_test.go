@@ -171,6 +171,27 @@ func TestWithoutConstructsThereIsNoOrder(t *testing.T) {
 	}
 }
 
+// submitBehindATask submits the halving of values, which are mapped. It waits for a task that ends when release is
+// called.
+func submitBehindATask(ctx context.Context, t *testing.T, rt *vkomp.Runtime, o interop.Object, d *Device, values []float32) (release func()) {
+	t.Helper()
+	b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHalver(t, d, false, len(values), b)
+	hold := make(chan struct{})
+	held := vkomp.Task{Body: func(context.Context) error { <-hold; return nil }, Depend: []vkomp.Depend{vkomp.Out(values)}}
+	if err := rt.Task(ctx, held); err != nil {
+		t.Fatal(err)
+	}
+	use(t, rt, o, vkomp.InOut(values))
+	if err := h.submit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return func() { close(hold) }
+}
+
 func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
 	rt := vktest.Open(t)
 	ctx := t.Context()
@@ -181,22 +202,9 @@ func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
 	}
 	values := make([]float32, 64)
 	err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
-		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
-		if err != nil {
-			return err
-		}
-		h := newHalver(t, d, false, len(values), b)
-		hold := make(chan struct{})
-		held := vkomp.Task{Body: func(context.Context) error { <-hold; return nil }, Depend: []vkomp.Depend{vkomp.Out(values)}}
-		if err := rt.Task(ctx, held); err != nil {
-			return err
-		}
-		use(t, rt, o, vkomp.InOut(values))
-		if err := h.submit(ctx); err != nil {
-			return err
-		}
+		release := submitBehindATask(ctx, t, rt, o, d, values)
 		wants(t, d.Close(), ErrBusy, "1 submissions")
-		close(hold)
+		release()
 		use(t, rt, o, vkomp.InOut(values))
 		return rt.Taskwait(ctx)
 	})
@@ -223,23 +231,10 @@ func TestSubmissionAfterCloseIsNotMade(t *testing.T) {
 	o, d := opened(t, rt)
 	values := []float32{8}
 	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
-		b, err := rt.InteropBuffer(o, vkomp.HostPtr(values), 0)
-		if err != nil {
-			return err
-		}
-		h := newHalver(t, d, false, len(values), b)
-		hold := make(chan struct{})
-		held := vkomp.Task{Body: func(context.Context) error { <-hold; return nil }, Depend: []vkomp.Depend{vkomp.Out(values)}}
-		if err := rt.Task(ctx, held); err != nil {
-			return err
-		}
-		use(t, rt, o, vkomp.InOut(values))
-		if err := h.submit(ctx); err != nil {
-			return err
-		}
+		release := submitBehindATask(ctx, t, rt, o, d, values)
 		d.pending.Add(-1) // as if the device were lost
 		closed(t, d)
-		close(hold)
+		release()
 		use(t, rt, o, vkomp.InOut(values))
 		wants(t, rt.Taskwait(ctx), ErrClosed, "the device is closed")
 		return nil
