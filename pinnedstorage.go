@@ -60,6 +60,16 @@ func (p *pinnedStorage) addDevice(d *device) {
 	}
 }
 
+// among returns a declared item that has some of the storage, or nil.
+func (p *pinnedStorage) among(declared []memory.Map) *memory.Map {
+	for k := range declared {
+		if overlap(declared[k].Section, p.section) {
+			return &declared[k]
+		}
+	}
+	return nil
+}
+
 // String names the storage in errors.
 func (p *pinnedStorage) String() string {
 	return fmt.Sprintf("pinned storage %s of %d bytes", p.section, p.section.Size)
@@ -134,10 +144,8 @@ func (u pinnedUsers) Ended() {
 func (m *pinnedStorages) retire(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for k := range p.rt.declared {
-		if d := &p.rt.declared[k]; overlap(d.Section, p.section) {
-			return fmt.Errorf("%w: %s is declared: %s", ErrBusy, d.Section, d.Label)
-		}
+	if d := p.among(p.rt.declared); d != nil {
+		return fmt.Errorf("%w: %s is declared: %s", ErrBusy, d.Section, d.Label)
 	}
 	p.state.Store(pinnedFreed)
 	return nil
@@ -173,7 +181,7 @@ func (m *pinnedStorages) close(declared []memory.Map) error {
 	var left memory.Tally
 	for p := range m.all {
 		p.state.Store(pinnedFreed)
-		if p.allocated && !slices.ContainsFunc(declared, func(d memory.Map) bool { return overlap(d.Section, p.section) }) {
+		if p.allocated && p.among(declared) == nil {
 			left.Add(p.section.Size)
 			leaks.Add("pinned allocations", "", p.site, p.section.Size)
 		}

@@ -25,8 +25,8 @@ type Region struct {
 	// construct does.
 	Structured bool
 	// Absent says that the construct is an error if some of the storage that Enter maps is present, and that
-	// no exit removes it, until [Scheduler.Declare] keeps it for ever, or a construct with Absent whose Exit
-	// it is gives it back.
+	// no exit removes it, even before [Scheduler.Declare] gives it an infinite reference count. A construct
+	// with Absent and Exit removes it instead.
 	Absent bool
 	// Missed says that Hit was called for the construct and has reported false.
 	Missed bool

@@ -161,8 +161,8 @@ type edge struct {
 	exclusion bool
 }
 
-// passLocked says that the predecessor n has failed, or was not run, by failure, if that is not nil. A task on which
-// n depends may have failed too, and if a taskgroup has left n behind, that counts alone.
+// passLocked says that the predecessor n has failed, or was not run, because of failure; nil says neither. The
+// failures of tasks on which n depends are passed on too: if a taskgroup has left n behind, only these count.
 func (e *edge) passLocked(n *Node, failure *Error) {
 	if failure == nil || e.exclusion {
 		return
