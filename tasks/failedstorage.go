@@ -24,10 +24,18 @@ type failedKey struct {
 // failedSection is the entry for one section and class.
 type failedSection struct {
 	// failures are the failures of tasks that used the section, the newest last.
-	failures []*tally
+	failures []failedUse
 	// keep keeps the storage reachable, so that its address cannot be reused.
 	keep unsafe.Pointer
 	key  failedKey
+}
+
+// failedUse says that tasks which used a section have failed, or were not run, because of a failure.
+type failedUse struct {
+	*tally
+	// first is the number of the first of them: tasks that can depend on earlier tasks only, namely the
+	// children of an importing task, may have none of them among these.
+	first uint64
 }
 
 // everywhere is the storage of omp_all_memory.
@@ -50,7 +58,7 @@ func (n *Node) failItemsLocked(t *tally) {
 			s.failedStorage = &failedStorage{entries: make(map[failedKey]*span[failedSection])}
 		}
 		at := s.failedStorage.entry(failedKey{a.extent(), a.class}, a.ptr)
-		if at.value.add(t) {
+		if at.value.add(failedUse{t, n.seq}) {
 			if t.places == nil {
 				t.places = make(map[*span[failedSection]]*Scope)
 			}
@@ -70,9 +78,11 @@ func (p *failedStorage) entry(k failedKey, storage unsafe.Pointer) *span[failedS
 	return at
 }
 
-// add makes t the newest failure, and reports whether it was not.
-func (p *failedSection) add(t *tally) bool {
-	if p.newest() == t {
+// add makes u the newest failure, and reports whether it was not.
+func (p *failedSection) add(u failedUse) bool {
+	if p.newest() == u.tally {
+		last := &p.failures[len(p.failures)-1]
+		last.first = min(last.first, u.first)
 		return false
 	}
 	if len(p.failures) == cap(p.failures) {
@@ -80,34 +90,41 @@ func (p *failedSection) add(t *tally) bool {
 		// Leave room for as many more before the next clean-up.
 		p.failures = slices.Grow(p.failures, len(p.failures)+1)
 	}
-	p.failures = append(p.failures, t)
+	p.failures = append(p.failures, u)
 	return true
 }
 
-// tidy removes failures that are over, and duplicates.
+// tidy removes failures that are over, and makes one of those that are the same.
 func (p *failedSection) tidy() {
-	seen := make(map[*tally]bool, len(p.failures))
-	p.failures = slices.DeleteFunc(p.failures, func(t *tally) bool {
-		drop := seen[t] || t.over()
-		seen[t] = true
-		return drop
-	})
+	at := make(map[*tally]int, len(p.failures))
+	kept := p.failures[:0]
+	for _, u := range p.failures {
+		if k, ok := at[u.tally]; ok {
+			kept[k].first = min(kept[k].first, u.first)
+		} else if !u.over() {
+			at[u.tally] = len(kept)
+			kept = append(kept, u)
+		}
+	}
+	clear(p.failures[len(kept):])
+	p.failures = kept
 }
 
 // newest returns the newest failure that is not over, or nil. It removes later ones.
 func (p *failedSection) newest() *tally {
 	for last := len(p.failures) - 1; last >= 0; last-- {
-		if t := p.failures[last]; !t.over() {
-			return t
+		if u := p.failures[last]; !u.over() {
+			return u.tally
 		}
-		p.failures[last] = nil
+		p.failures[last] = failedUse{}
 		p.failures = p.failures[:last]
 	}
 	return nil
 }
 
-// failDependentLocked makes n fail if a task on which it depends by an item of that section and class has failed.
-func (p *failedStorage) failDependentLocked(n *Node, at section, c class) {
+// failDependentLocked makes n fail if a task generated before that number, on which it depends by an item of that
+// section and class, has failed.
+func (p *failedStorage) failDependentLocked(n *Node, at section, c class, before uint64) {
 	if p == nil {
 		return
 	}
@@ -122,10 +139,10 @@ func (p *failedStorage) failDependentLocked(n *Node, at section, c class) {
 			if o.value.newest() == nil {
 				return false
 			}
-			for _, t := range slices.Backward(o.value.failures) {
+			for _, u := range slices.Backward(o.value.failures) {
 				// Failures may be reported concurrently, so each is read once.
-				if !t.over() {
-					n.failByLocked(t.root, t.group)
+				if u.first < before && !u.over() {
+					n.failByLocked(u.root, u.group)
 				}
 				if n.failsAnyhowLocked() {
 					return true

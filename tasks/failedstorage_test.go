@@ -3,6 +3,8 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -146,7 +148,7 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 	over.reported.Store(true)
 	marked := 0
 	for _, at := range s.scope.failedStorage.entries {
-		at.value.failures = append(at.value.failures, over)
+		at.value.failures = append(at.value.failures, failedUse{tally: over})
 	}
 	for k := range reports {
 		g := NewGroup(nil)
@@ -159,7 +161,7 @@ func TestReportGoesOverItsOwnFailuresOnly(t *testing.T) {
 		}
 	}
 	for _, at := range s.scope.failedStorage.entries {
-		if f := at.value.failures; f[len(f)-1] == over {
+		if f := at.value.failures; f[len(f)-1].tally == over {
 			marked++
 		}
 	}
@@ -212,5 +214,53 @@ func BenchmarkFailures(b *testing.B) {
 				i++
 			}
 		})
+	}
+}
+
+// A section's failures, whatever of them is kept in one, are those of the tasks before each number that were added
+// and are not over.
+func TestFailuresOfASectionAreThoseOfItsTasks(t *testing.T) {
+	for seed := range uint64(200) {
+		choices := rand.New(rand.NewPCG(seed, 6))
+		tallies := make([]*tally, 6)
+		for k := range tallies {
+			tallies[k] = &tally{}
+		}
+		var p failedSection
+		var added []failedUse
+		for range 60 {
+			u := failedUse{tallies[choices.IntN(len(tallies))], 1 + choices.Uint64N(9)}
+			switch choices.IntN(12) {
+			case 0:
+				u.reported.Store(true)
+			case 1:
+				p.tidy()
+			default:
+				if u.over() {
+					continue
+				}
+				newest := len(added) > 0 && p.newest() == u.tally
+				added = append(added, u)
+				if p.add(u) == newest {
+					t.Fatalf("seed %d: add does not say whether the failure was the newest", seed)
+				}
+			}
+			for before := range uint64(11) {
+				got, want := make(map[*tally]bool), make(map[*tally]bool)
+				for of, uses := range map[*map[*tally]bool][]failedUse{&got: p.failures, &want: added} {
+					for _, u := range uses {
+						if !u.over() && u.first < before {
+							(*of)[u.tally] = true
+						}
+					}
+				}
+				if !maps.Equal(got, want) {
+					t.Fatalf("seed %d: %d failures before %d, want %d", seed, len(got), before, len(want))
+				}
+			}
+		}
+		if len(p.failures) > 4*len(tallies) {
+			t.Fatalf("seed %d: %d failures are kept", seed, len(p.failures))
+		}
 	}
 }

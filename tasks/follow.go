@@ -117,14 +117,14 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
 			s.followOnLocked(n, l, classOut)
 		}
-		s.failedStorage.failDependentLocked(n, everywhere, classOut)
+		s.failedStorage.failDependentLocked(n, everywhere, classOut, n.seq)
 		if s.tangle != nil {
 			s.followAllLocked(n)
 		}
 		return
 	}
 	s.followOnLocked(n, l, c)
-	s.failedStorage.failDependentLocked(n, l.section, c)
+	s.failedStorage.failDependentLocked(n, l.section, c, n.seq)
 }
 
 // followOnLocked collects the tasks on which n depends because it uses the location, or one that

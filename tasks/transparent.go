@@ -87,7 +87,7 @@ func (n *Node) receiveLocked(t *trail) {
 func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 	for i := range n.items {
 		a := &n.items[i]
-		other.failedStorage.failDependentLocked(n, a.extent(), a.class)
+		other.failedStorage.failDependentLocked(n, a.extent(), a.class, before)
 		if a.kind.AllMemory() {
 			for l := other.locations.after; l != nil && l != &other.locations; l = l.after {
 				s.followSetsLocked(n, l, classOut, before)

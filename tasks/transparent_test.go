@@ -24,8 +24,10 @@ type tree struct {
 	// With device, children of the initial task that are not transparent are of a device.
 	// With recycle, nodes of complete tasks are used again, also by tasks of other regions.
 	patient, cells, device, recycle bool
-	tasks                           []*treeTask
-	steps                           []string
+	// With failing, which excludes the last two, tasks can fail, and none exports or is undeferred.
+	failing bool
+	tasks   []*treeTask
+	steps   []string
 }
 
 type treeTask struct {
@@ -45,12 +47,15 @@ type treeTask struct {
 	matches, compatible, antecedents, predecessors uint64
 
 	saidStart, started, placed, done, complete bool
+	// failed says that the task has failed, dropped that it was not run because an antecedent has failed or was
+	// not run.
+	failed, saidDrop, dropped bool
 	// released says that the test does not hold the node any more.
 	released bool
 }
 
 func (task *treeTask) Start(*Node, *Work) { task.saidStart = true }
-func (task *treeTask) Drop(*Node, error)  {}
+func (task *treeTask) Drop(*Node, error)  { task.saidDrop = true }
 
 func (*treeTask) Recycle() {}
 
@@ -121,6 +126,11 @@ func (x *tree) ready(t *treeTask) bool {
 	})
 }
 
+// fails reports whether an antecedent of t has failed or was not run.
+func (x *tree) fails(t *treeTask) bool {
+	return slices.ContainsFunc(x.tasks, func(p *treeTask) bool { return has(t.antecedents, p) && (p.failed || p.dropped) })
+}
+
 // finished reports whether t has ended, and so have its antecedents.
 func (x *tree) finished(t *treeTask) bool {
 	return t.done && !slices.ContainsFunc(x.tasks, func(p *treeTask) bool { return has(t.antecedents, p) && !p.complete })
@@ -130,14 +140,23 @@ func (x *tree) check() error {
 	for changed := true; changed; {
 		changed = false
 		for _, t := range x.tasks {
-			started, complete := t.started || x.ready(t), t.complete || x.finished(t)
-			changed = changed || started != t.started || complete != t.complete
-			t.started, t.complete = started, complete
+			if !t.started && !t.dropped && x.ready(t) {
+				changed = true
+				t.dropped = x.fails(t)
+				t.done = t.dropped
+				t.started = !t.dropped
+			}
+			if !t.complete && x.finished(t) {
+				changed, t.complete = true, true
+			}
 		}
 	}
 	for _, t := range x.tasks {
 		if t.started != t.saidStart {
 			return fmt.Errorf("t%d started %v, want %v", t.i, t.saidStart, t.started)
+		}
+		if t.dropped != t.saidDrop {
+			return fmt.Errorf("t%d dropped %v, want %v", t.i, t.saidDrop, t.dropped)
 		}
 		if t.released {
 			continue
@@ -198,6 +217,9 @@ func (x *tree) add() error {
 		}
 	default:
 		t.transparency = Transparency(x.choose(4))
+	}
+	if x.failing {
+		t.transparency, t.included, t.domain = t.transparency&Import, false, Host
 	}
 	kinds := []DependKind{DependIn, DependIn, DependOut, DependInOut, DependInOutSet, DependOutAllMemory}
 	for range x.choose(4) {
@@ -263,9 +285,13 @@ func (x *tree) finish() (bool, error) {
 		x.work.Run()
 		return true, x.check()
 	}
-	t.done = true
-	x.steps = append(x.steps, fmt.Sprintf("finish t%d", t.i))
-	t.node.Complete(nil, &x.work)
+	t.done, t.failed = true, x.failing && x.choose(6) == 0
+	x.steps = append(x.steps, fmt.Sprintf("finish t%d, failed %v", t.i, t.failed))
+	var err error
+	if t.failed {
+		err = errBroken
+	}
+	t.node.Complete(err, &x.work)
 	x.work.Run()
 	return true, x.check()
 }
@@ -301,7 +327,8 @@ func (x *tree) run(steps int) (err error) {
 		scopes = append(scopes, t.inner)
 	}
 	for _, s := range scopes {
-		if err := s.Wait(context.Background(), nil); err != nil || remembered(s) != 0 {
+		failed := slices.ContainsFunc(x.tasks, func(t *treeTask) bool { return t.scope == s && (t.failed || t.dropped) })
+		if err := s.Wait(context.Background(), nil); (err != nil) != failed || remembered(s) != 0 {
 			return fmt.Errorf("%v, %d locations remembered at rest", err, remembered(s))
 		}
 		if len(s.children) != 0 || s.lingering != 0 || s.onlookers != 0 {
@@ -316,6 +343,9 @@ func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
 		choices := rand.New(rand.NewPCG(seed, 1))
 		x := &tree{choose: choices.IntN}
 		x.patient, x.cells, x.device, x.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
+		if x.choose(4) == 0 {
+			x.device, x.recycle, x.failing = false, false, true
+		}
 		if err := x.run(int(4 + seed%60)); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(x.steps, "\n"))
 		}
@@ -458,6 +488,37 @@ func TestFailureReachesImportingChildren(t *testing.T) {
 	s.inner("p", Import, Task{})
 	s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
 	s.expect(t, "start w", "start p", "drop c")
+}
+
+// A child of an importing task depends on what precedes its parent, and not on the parent's later siblings:
+// it is run if only these have failed. If one of either kind was not run because of one failure, it is not, in
+// whatever order they were dropped.
+func TestFailureOfALaterSiblingDoesNotReachImportingChildren(t *testing.T) {
+	s := newScript()
+	s.inner("p", Import, Task{})
+	inner := s.scope
+	s.scope = inner.outer
+	s.add(Task{Label: "later", Depend: s.use(DependOut, "x")})
+	s.complete("later", errBroken)
+	s.scope = inner
+	s.add(Task{Label: "c", Depend: s.use(DependIn, "x")})
+	s.expect(t, "start p", "start later", "start c")
+
+	s = newScript()
+	s.add(Task{Label: "w", Depend: s.use(DependOut, "y")})
+	s.add(Task{Label: "z", Depend: s.use(DependOut, "z")})
+	s.add(Task{Label: "earlier", Depend: append(s.use(DependIn, "y", "z"), s.use(DependIn, "x")...)})
+	back := s.inner("p", Import, Task{})
+	inner = s.scope
+	back()
+	s.add(Task{Label: "later", Depend: append(s.use(DependIn, "y"), s.use(DependIn, "x")...)})
+	s.complete("w", errBroken)
+	s.expect(t, "start w", "start z", "start p", "drop later")
+	s.complete("z", nil)
+	s.expect(t, "drop earlier")
+	s.scope = inner
+	s.add(Task{Label: "c", Depend: s.use(DependOut, "x")})
+	s.expect(t, "drop c")
 }
 
 // A child of an exporting task fails, and a task on the device that depends on it hands the
