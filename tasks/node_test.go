@@ -134,6 +134,30 @@ func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 	}
 }
 
+// postponed is a runner that never completes its task.
+type postponed struct{}
+
+func (postponed) Start(*Node, *Work) {}
+func (postponed) Drop(*Node, error)  {}
+func (postponed) Recycle()           {}
+
+// A replay makes no Go allocations for tasks that wait until storage is removed which they map again.
+func TestRestartMakesNoAllocations(t *testing.T) {
+	var g Graph
+	var w Work
+	n, err := g.NewScope().Add(&Task{Held: true, Runner: postponed{}}, &w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run()
+	if allocs := testing.AllocsPerRun(100, func() {
+		w.Restart(n)
+		w.Run()
+	}); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
 func TestRestartOfATaskWhosePredecessorFailedDropsIt(t *testing.T) {
 	s := newScript()
 	x := s.storage("x")

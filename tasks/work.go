@@ -25,10 +25,11 @@ func (w *Work) Finish() {
 	}
 }
 
-// step is a task to start or a function to call.
+// step is a task to start, for the first time or again, or a function to call.
 type step struct {
-	node *Node
-	call func(*Work)
+	node  *Node
+	call  func(*Work)
+	again bool
 }
 
 func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
@@ -36,7 +37,7 @@ func (w *Work) push(n *Node) { w.ready = append(w.ready, step{node: n}) }
 // Restart starts a task again whose Start has postponed it. The runner makes sure that the task
 // has not been placed or completed.
 func (w *Work) Restart(n *Node) {
-	w.ready = append(w.ready, step{call: func(w *Work) { n.restart(w) }})
+	w.ready = append(w.ready, step{node: n, again: true})
 }
 
 // Defer calls f when everything that is ready now has been started.
@@ -59,7 +60,7 @@ func (w *Work) Run() {
 	}()
 	for w.head < len(w.ready) {
 		next := &w.ready[w.head]
-		n, call := next.node, next.call
+		n, call, again := next.node, next.call, next.again
 		next.node = nil
 		if call != nil {
 			next.call = nil
@@ -77,6 +78,8 @@ func (w *Work) Run() {
 		switch {
 		case call != nil:
 			call(w)
+		case again:
+			n.restart(w)
 		case n.outcome == dropped || n.traits.has(conditional):
 			n.start(w)
 		default:
