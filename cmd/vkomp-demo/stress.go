@@ -129,6 +129,8 @@ func (s *stress) read() error {
 		return fmt.Errorf("-placement %s: it must be finish or random", c.Placement)
 	case c.Mix != "" && c.Mix != "host":
 		return fmt.Errorf("-mix %s: it must be host", c.Mix)
+	case c.METG && (c.Seeds != nil || c.Tasks != nil || c.Duration != nil):
+		return errors.New("-metg measures each pattern once, until it is known: it takes no -seeds, -tasks or -duration")
 	}
 	s.kind = stressKind(kind)
 	s.options = vkomp.Options{Device: c.Device, MemoryPath: stressPaths[path], ComputeQueues: chosen(c.Queues, 0)}

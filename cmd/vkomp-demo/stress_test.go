@@ -228,6 +228,15 @@ func TestStressEndsWithTasksOrTime(t *testing.T) {
 	}
 }
 
+func TestMETGRefusesWhatDoesNotEndIt(t *testing.T) {
+	for _, flag := range []string{"-seeds 2", "-tasks 10", "-duration 1s"} {
+		result := demo(t, append(strings.Fields("stress -metg -pattern no_comm -width 1"), strings.Fields(flag)...)...)
+		if result.status != 1 || result.stdout != "" || !strings.Contains(result.stderr, "it takes no -seeds, -tasks or -duration") {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", flag, result.status, result.stdout, result.stderr)
+		}
+	}
+}
+
 func TestInterruptedStressEndsWithAnErrorAndLeaksNothing(t *testing.T) {
 	for _, kernel := range []string{"empty", "memory"} {
 		ctx, cancel := context.WithCancel(t.Context())
