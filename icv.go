@@ -178,6 +178,9 @@ func (o *Options) icvs() (v icvs, err error) {
 	if o.ComputeQueues < 0 {
 		return icvs{}, fmt.Errorf("%w: Options.ComputeQueues is %d", ErrInvalidArgument, o.ComputeQueues)
 	}
+	if o.MemoryPath > MemoryImported {
+		return icvs{}, fmt.Errorf("%w: Options.MemoryPath is %v", ErrInvalidArgument, o.MemoryPath)
+	}
 	e := o.environment()
 	if v.debug, err = e.debug(); err != nil {
 		return icvs{}, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/ompt"
@@ -47,6 +48,21 @@ func TestBadControlVariablesAreNamedWithTheirValues(t *testing.T) {
 				t.Errorf("%s=%s: %v", name, value, err)
 			}
 		}
+	}
+}
+
+func TestBadOptionsAreNamedWithTheirValues(t *testing.T) {
+	for want, o := range map[string]vkomp.Options{
+		"Options.ForeignTimeout is -1s":       {ForeignTimeout: -time.Second},
+		"Options.ComputeQueues is -1":         {ComputeQueues: -1},
+		"Options.MemoryPath is MemoryPath(5)": {MemoryPath: vkomp.MemoryImported + 1},
+	} {
+		o.LookupEnv = environment("OMP_TARGET_OFFLOAD", "disabled")
+		rt, err := vkomp.Open(o)
+		if err == nil {
+			rt.Close()
+		}
+		refused(t, want, err, vkomp.ErrInvalidArgument, want)
 	}
 }
 
