@@ -30,7 +30,12 @@ type reader struct {
 
 func newReader(in io.Reader) (*reader, error) {
 	r := &reader{in: bufio.NewReaderSize(in, 1<<18)}
-	if !r.next() || string(r.text) != header {
+	// A file that is no log can be one line without an end.
+	begin, err := r.in.Peek(len(header))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if string(begin) != header || !r.next() || string(r.text) != header {
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return nil, r.err
 		}

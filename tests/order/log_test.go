@@ -35,6 +35,24 @@ func TestLogsThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// noLine is a file without an end that has no line. It counts how often it is read.
+type noLine struct{ reads int }
+
+func (n *noLine) Read(b []byte) (int, error) {
+	if n.reads++; n.reads > 10 {
+		return 0, errors.New("read on and on")
+	}
+	clear(b)
+	return len(b), nil
+}
+
+func TestFileThatIsNoLogIsNotReadOn(t *testing.T) {
+	in := new(noLine)
+	if _, err := Read(in); !errors.Is(err, ErrLog) || in.reads > 1 {
+		t.Errorf("%v, %d reads", err, in.reads)
+	}
+}
+
 func TestErrorNamesTheLine(t *testing.T) {
 	_, err := Check(strings.NewReader(header+"\ndevice 0 d\nbuffer 1 0 x exclusive\n"), Options{})
 	const want = `line 3, "buffer 1 0 x exclusive": want a decimal number at "x exclusive"`
