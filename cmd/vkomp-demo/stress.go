@@ -130,7 +130,7 @@ func (s *stress) read() error {
 	case c.Mix != "" && c.Mix != "host":
 		return fmt.Errorf("-mix %s: it must be host", c.Mix)
 	case c.METG && (c.Seeds != nil || c.Tasks != nil || c.Duration != nil):
-		return errors.New("-metg measures each pattern once, until it is known: it takes no -seeds, -tasks or -duration")
+		return errors.New("-metg measures each pattern once: it takes no -seeds, -tasks or -duration")
 	}
 	s.kind = stressKind(kind)
 	s.options = vkomp.Options{Device: c.Device, MemoryPath: stressPaths[path], ComputeQueues: chosen(c.Queues, 0)}
