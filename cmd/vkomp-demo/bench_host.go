@@ -222,7 +222,7 @@ func (b *bench) hold(gates []vkomp.Depend, part func(i int) []uint32, items func
 	start := time.Now()
 	for i := range b.held {
 		if i%(1<<16) == 0 && b.sh.ctx.Err() != nil {
-			return 0, 0, b.sh.ctx.Err()
+			return 0, 0, context.Cause(b.sh.ctx)
 		}
 		err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
 			Args: []vkomp.Arg{vkomp.ToFrom(part(i)), vkomp.Value(uint32(0))}, Depend: items(i)})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -90,7 +91,7 @@ func (b *bench) alternate(sides ...benchSide) ([]benchSamples, error) {
 		for k, side := range sides {
 			samples := make([]benchTimes, 0, b.samples)
 			for i := range b.samples + 1 {
-				if err := b.sh.ctx.Err(); err != nil {
+				if err := context.Cause(b.sh.ctx); err != nil {
 					return nil, err
 				}
 				t, err := side()

@@ -234,7 +234,7 @@ func (g *stressGraph) run(ctx context.Context, progress func(tasks int)) (err er
 	}
 	err = errors.Join(err, g.exit(tasks))
 	if err == nil {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	if err == nil {
 		g.inspect()
