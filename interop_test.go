@@ -611,6 +611,36 @@ func TestInteropTasksBelongToTheirTaskgroup(t *testing.T) {
 	must(t, rt.Taskwait(t.Context()))
 }
 
+// The context of a taskgroup's body ends with the group, and foreign work is not a task of it: the end of
+// the context that the group was given is what drops the work.
+func TestForeignWorkOfATaskgroupIsSubmittedAfterIt(t *testing.T) {
+	rt := vktest.Open(t, sharedQueue)
+	for _, dropped := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := newObject(t, rt, targetAndSync)
+		_, signal, err := o.Next()
+		must(t, err)
+		submitted := false
+		body := func(ctx context.Context) error {
+			return o.Submit(ctx, func(uintptr) error {
+				submitted = true
+				return nil
+			})
+		}
+		must(t, rt.Taskgroup(ctx, func(ctx context.Context) error { return rt.TargetData(ctx, vkomp.TargetData{}, body) }))
+		if dropped {
+			cancel()
+		}
+		must(t, o.Withdraw(signal)) // what the work comes after
+		must(t, o.Ready(t.Context(), signal+1))
+		err = rt.Interop(t.Context(), use(o))
+		if submitted == dropped || errors.Is(err, context.Canceled) != dropped {
+			t.Errorf("submitted: %v; dropped: %v; %v", submitted, dropped, err)
+		}
+	}
+}
+
 func ExampleRuntime_Interop() {
 	rt, err := vkomp.Open(vkomp.Options{})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -194,7 +195,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	outer := c.group()
 	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	defer func() { cancel(foreign.GroupOver{Outer: ctx}) }()
 	c.inside = &taskgroup{group, cancel, region.Group()}
 	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
