@@ -104,10 +104,14 @@ func (rt *Runtime) adoptDevice(a *Adoption) error {
 	if err != nil {
 		return fmt.Errorf("adopt a device: %w", err)
 	}
-	rt.instance = instance
 	for _, p := range instance.PhysicalDevices() {
+		if f := p.Properties().Features; rt.options.Robust && !f.RobustBufferAccess && !f.RobustBufferAccess2 {
+			err := fmt.Errorf("adopt a device: %w: Robust needs robustBufferAccess, which is not enabled on the device", ErrUnsupported)
+			return errors.Join(err, instance.Close())
+		}
 		rt.devices = append(rt.devices, &device{rt: rt, physical: p})
 	}
+	rt.instance = instance
 	return nil
 }
 

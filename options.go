@@ -116,6 +116,9 @@ type Options struct {
 	// supports maxMemoryAllocationCount, often 4,096. Half of them are used for this; then
 	// maps fail with ErrOutOfMemory. Slices used in place always have a buffer of their own.
 	//
+	// An adopted device may have been made without robustBufferAccess. Then nothing confines kernels
+	// to a VkBuffer, and with Robust Open fails (ErrUnsupported).
+	//
 	// Nothing confines kernels that use addresses (AddressOf, a DevicePtr as a value), and any
 	// kernel can keep the device busy for ever: kernels are trusted code.
 	Robust bool

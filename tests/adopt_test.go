@@ -78,17 +78,33 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 		want   error
 		change func(*vkomp.Adoption)
 	}{
-		"timelineSemaphore": {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
-		"no Device":         {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Device = 0 }},
-		"no Locker":         {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
+		"Robust needs robustBufferAccess": {vkomp.ErrUnsupported, func(*vkomp.Adoption) {}},
+		"timelineSemaphore":               {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
+		"no Device":                       {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Device = 0 }},
+		"no Locker":                       {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
 	} {
 		a := *good
 		a.Queues = append([]vkomp.AdoptedQueue(nil), good.Queues...)
 		c.change(&a)
-		rt, err := vkomp.Open(vkomp.Options{Adopt: &a})
+		rt, err := vkomp.Open(vkomp.Options{Adopt: &a, Robust: true})
 		if rt != nil || !errors.Is(err, c.want) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q in a %v", err, says, c.want)
 		}
+	}
+}
+
+// Robust confines kernels to buffers, which a device made with robustBufferAccess does.
+func TestRobustOnAnAdoptedDevice(t *testing.T) {
+	application := vktest.Open(t)
+	a, _ := adoption(t, application)
+	a.Features.RobustBufferAccess = true
+	rt, err := vkomp.Open(vkomp.Options{Adopt: a, Robust: true})
+	succeed(t, err)
+	y := repeated(1000, 1)
+	offload(t, rt, now(newAffine(t, rt).add(y, 2, vkomp.InOut(y))))
+	succeed(t, rt.Close())
+	if y[0] != 3 {
+		t.Errorf("y is %d, want 3", y[0])
 	}
 }
 
