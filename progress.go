@@ -13,7 +13,8 @@ type Progress struct {
 	// Tasks is the number of tasks since Open, Done how many of them are complete. A data
 	// construct counts as two tasks, its beginning and its end.
 	Tasks, Done uint64
-	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
+	// BytesToDevice and BytesFromDevice count the bytes that were copied from the host to devices and
+	// back: those of mapped slices and those of memory routines. A copy between devices counts in both.
 	BytesToDevice, BytesFromDevice uint64
 }
 

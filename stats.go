@@ -24,7 +24,8 @@ type Stats struct {
 	Queues []QueueStats
 	// HostRegions counts target regions that ran on the initial device.
 	HostRegions uint64
-	// BytesToDevice and BytesFromDevice count copied bytes of mapped slices.
+	// BytesToDevice and BytesFromDevice count the bytes that were copied from the host to devices and
+	// back: those of mapped slices and those of memory routines. A copy between devices counts in both.
 	BytesToDevice, BytesFromDevice uint64
 	// Storage is the memory of mapped slices and allocations, Staging that of buffers for
 	// copies between device and host, of all devices in use. With several devices the peaks
