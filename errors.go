@@ -26,7 +26,8 @@ var (
 	// ErrInvalidLaunch says that arguments or a range do not fit the kernel or the
 	// device.
 	ErrInvalidLaunch = kernel.ErrInvalidLaunch
-	// ErrInvalidModule says that bytes are not a well-formed SPIR-V module.
+	// ErrInvalidModule says that bytes are not a well-formed SPIR-V module, or one without the
+	// compute entry point that was asked for.
 	ErrInvalidModule = spirv.ErrInvalid
 	// ErrInvalidDepend says that a depend item is not valid.
 	ErrInvalidDepend = tasks.ErrInvalidDepend

@@ -202,8 +202,9 @@ func (k Kernel) Close() error {
 }
 
 // NewKernel makes a kernel. Its module is checked against the entry point at once
-// (ErrInvalidModule; ErrUnsupported for descriptors that no device can bind), with
-// Options.Validate also by spirv-val.
+// (ErrInvalidModule; ErrUnsupported for descriptors that no device can bind; ErrInvalidLaunch for
+// specialization constants that it does not have or cannot be given), with Options.Validate also
+// by spirv-val.
 //
 // The devices that are open begin to compile the kernel in the background, several kernels at
 // the same time, and a device that is opened later begins with all kernels that there are

@@ -462,7 +462,7 @@ func TestModuleThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := rt.NewKernel(vkomp.KernelSource{SPIRV: shaders.Saxpy.SPIRV, Entry: "Main"}); err == nil || !strings.Contains(err.Error(), `"main"`) {
+	if _, err := rt.NewKernel(vkomp.KernelSource{SPIRV: shaders.Saxpy.SPIRV, Entry: "Main"}); !errors.Is(err, vkomp.ErrInvalidModule) || !strings.Contains(err.Error(), `"main"`) {
 		t.Errorf("unknown entry point: got %v", err)
 	}
 	if _, err := rt.NewKernel(vkomp.KernelSource{Name: "empty"}); !errors.Is(err, vkomp.ErrInvalidArgument) {

@@ -76,7 +76,7 @@ func New(name string, code []byte, entry string, spec map[uint32]uint32) (*Kerne
 	}
 	e, err := module.EntryPoint(entry)
 	if err != nil {
-		return fail(err)
+		return fail(fmt.Errorf("%w: %w", spirv.ErrInvalid, err))
 	}
 	for _, id := range slices.Sorted(maps.Keys(spec)) {
 		i := slices.IndexFunc(e.SpecConstants, func(c spirv.SpecConstant) bool { return c.ID == id })
