@@ -23,9 +23,9 @@ func (d Device) AllocExternal(ctx context.Context, size int) (DevicePtr, error) 
 }
 
 // ExportMemory returns a file descriptor of memory from [Device.AllocExternal], which the
-// caller has to close. ImportMemory accepts it on another device, and so does Vulkan
-// (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, memory type [Device.ExternalMemoryType]).
-// It is ErrInvalidArgument for memory that was imported.
+// caller has to close. ImportMemory accepts it on another device of the same driver and the same
+// GPU, and so does Vulkan (VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT, memory type
+// [Device.ExternalMemoryType]). It is ErrInvalidArgument for memory that was imported.
 func (d Device) ExportMemory(ctx context.Context, p DevicePtr) (fd int, err error) {
 	fd, err = d.exportMemory(ctx, &p)
 	if err != nil {
@@ -54,6 +54,9 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 // ImportMemory returns a pointer to the memory of a file descriptor from ExportMemory on
 // another device; size must be the size with which it was allocated. The caller still owns
 // fd. [Device.Free] frees the pointer and does not affect the exported memory.
+//
+// The devices must be of the same driver and the same GPU: that cannot be seen of a descriptor, and a
+// driver that takes one of another driver's may find other bytes.
 //
 // Writes of one device are visible to the other only after a semaphore or a wait of the
 // host that orders the two.
