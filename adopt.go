@@ -12,7 +12,7 @@ import (
 // Adoption describes a VkDevice that the application has created already, for Options.Adopt.
 // Vulkan has no query for what a device was created with, so the application says it: by
 // CreateInfo, by Extensions and Features, or by both together. If features that vkomp needs
-// are missing, Open returns an ErrUnsupported that names them all; a missing handle is
+// are missing, robustBufferAccess for Options.Robust among them, Open returns an ErrUnsupported that names them all; a missing handle is
 // ErrInvalidArgument.
 type Adoption struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, VkPhysicalDevice and VkDevice.
@@ -97,21 +97,19 @@ type AdoptedFeatures struct {
 
 // adoptDevice makes the application's device the only non-host device.
 func (rt *Runtime) adoptDevice(a *Adoption) error {
-	instance, err := vk.Adopt(a.description())
+	description := a.description()
+	description.Robust = rt.options.Robust
+	instance, err := vk.Adopt(description)
 	if errors.Is(err, vk.ErrInvalid) {
 		err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)
 	}
 	if err != nil {
 		return fmt.Errorf("adopt a device: %w", err)
 	}
+	rt.instance = instance
 	for _, p := range instance.PhysicalDevices() {
-		if f := p.Properties().Features; rt.options.Robust && !f.RobustBufferAccess && !f.RobustBufferAccess2 {
-			err := fmt.Errorf("adopt a device: %w: Robust needs robustBufferAccess, which is not enabled on the device", ErrUnsupported)
-			return errors.Join(err, instance.Close())
-		}
 		rt.devices = append(rt.devices, &device{rt: rt, physical: p})
 	}
-	rt.instance = instance
 	return nil
 }
 

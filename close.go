@@ -45,11 +45,10 @@ type closing struct {
 // Options.LeakSites by the line of the program that asked for it. Declared storage is not a leak, and an association only
 // because of its memory.
 //
-// From the call on, constructs of the initial task return ErrClosed, but for a Taskwait without
-// depend items, which waits for the children that are left. Tasks that have been generated, and
-// constructs in their bodies, go on until all are complete. A concurrent or later Close waits for
-// the first one and returns nil. Close must not be called from the body of a task, for which it
-// would wait.
+// From the call on, constructs of the initial task that generate tasks return ErrClosed. Tasks
+// that have been generated, and constructs in their bodies, go on until all are complete. A
+// concurrent or later Close waits for the first one and returns nil. Close must not be called from
+// the body of a task, for which it would wait.
 //
 // Close does not wait for foreign work that was announced to an interop object and not
 // submitted: this is interop.ErrNeverSubmitted. The log says for which submitted foreign

@@ -55,8 +55,8 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 // another device; size must be the size with which it was allocated. The caller still owns
 // fd. [Device.Free] frees the pointer and does not affect the exported memory.
 //
-// The devices must be of the same driver and the same GPU: that cannot be seen of a descriptor, and a
-// driver that takes one of another driver's may find other bytes.
+// The devices must be of the same driver and the same GPU. A descriptor does not show where it comes
+// from: a driver may take one of another driver, and find other bytes.
 //
 // Writes of one device are visible to the other only after a semaphore or a wait of the
 // host that orders the two.

@@ -611,32 +611,33 @@ func TestInteropTasksBelongToTheirTaskgroup(t *testing.T) {
 	must(t, rt.Taskwait(t.Context()))
 }
 
-// The context of a taskgroup's body ends with the group, and foreign work is not a task of it: the end of
-// the context that the group was given is what drops the work.
-func TestForeignWorkOfATaskgroupIsSubmittedAfterIt(t *testing.T) {
+// A taskgroup does not wait for foreign work, and the context that its body got ends with it.
+func TestForeignWorkWithTheContextOfATaskgroupEndsWithIt(t *testing.T) {
 	rt := vktest.Open(t, sharedQueue)
-	for _, dropped := range []bool{false, true} {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
+	for _, outside := range []bool{false, true} {
 		o := newObject(t, rt, targetAndSync)
 		_, signal, err := o.Next()
 		must(t, err)
 		submitted := false
-		body := func(ctx context.Context) error {
+		must(t, rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+			if outside {
+				ctx = t.Context()
+			}
 			return o.Submit(ctx, func(uintptr) error {
 				submitted = true
 				return nil
 			})
-		}
-		must(t, rt.Taskgroup(ctx, func(ctx context.Context) error { return rt.TargetData(ctx, vkomp.TargetData{}, body) }))
-		if dropped {
-			cancel()
-		}
+		}))
 		must(t, o.Withdraw(signal)) // what the work comes after
 		must(t, o.Ready(t.Context(), signal+1))
 		err = rt.Interop(t.Context(), use(o))
-		if submitted == dropped || errors.Is(err, context.Canceled) != dropped {
-			t.Errorf("submitted: %v; dropped: %v; %v", submitted, dropped, err)
+		if outside {
+			must(t, err)
+		} else {
+			refused(t, "work of a taskgroup that is over", err, context.Canceled, "the taskgroup of the context is over")
+		}
+		if submitted != outside {
+			t.Errorf("outside %v, submitted %v", outside, submitted)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
@@ -169,7 +168,8 @@ func (rt *Runtime) Taskyield(ctx context.Context) {
 // Taskgroup calls body and then waits for all tasks that were generated in it, and for their
 // descendants (OpenMP taskgroup construct). It returns the error of body and the first failure
 // of a task that no wait inside has reported; a panic in body is a *PanicError. ErrCancelled
-// is not an error of the taskgroup that was cancelled, but of those inside it.
+// is not an error of the taskgroup that was cancelled, but of those inside it. The context that body
+// gets ends with the taskgroup.
 //
 // If ctx ends first, its cause is returned, as by Taskwait. Failures of the group's tasks, by
 // then or later, are returned by the enclosing wait, but do not prevent tasks that are
@@ -188,6 +188,9 @@ func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context)
 	return rt.taskgroup(ctx, body)
 }
 
+// errGroupOver is the cause of a context that the body of a taskgroup has got, after the taskgroup.
+var errGroupOver = fmt.Errorf("the taskgroup of the context is over: %w", context.Canceled)
+
 // taskgroup is Taskgroup for a construct that has begun: body is always called.
 func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context) error) (err error) {
 	c := rt.current(ctx)
@@ -195,7 +198,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	outer := c.group()
 	group := tasks.NewGroup(outer)
 	bodies, cancel := context.WithCancelCause(ctx)
-	defer func() { cancel(foreign.GroupOver{Outer: ctx}) }()
+	defer cancel(errGroupOver)
 	c.inside = &taskgroup{group, cancel, region.Group()}
 	// Deferred, because the body may call runtime.Goexit.
 	defer func() {

@@ -100,9 +100,9 @@ func (o Object) Withdraw(signal uint64) error {
 // returns its error. Otherwise submit is called on another goroutine, when everything before
 // the work has been submitted. If it fails or panics, or if ctx ends before, that is the
 // failure of the next construct's task, or of the construct if it has no task, or is returned
-// by Runtime.Close if there is no further construct. The context of a taskgroup's body ends with
-// the group, which does not wait for foreign work: that is no end here, until the context ends
-// that the group was given.
+// by Runtime.Close if there is no further construct. The context of a taskgroup's body, or that of a
+// TargetData, ends with the group, which does not wait for foreign work: work that may come later
+// takes the context outside.
 func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) error {
 	return foreign.Object(o).Submit(ctx, submit)
 }

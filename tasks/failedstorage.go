@@ -30,11 +30,12 @@ type failedSection struct {
 	key  failedKey
 }
 
-// failedUse says that tasks which used a section have failed, or were not run, because of a failure.
+// failedUse says that tasks which used a section have failed, were not run, or ran although a task on which they
+// depend had failed, because of a failure.
 type failedUse struct {
 	*tally
-	// first is the number of the first of them: tasks that can depend on earlier tasks only, namely the
-	// children of an importing task, may have none of them among these.
+	// first is the lowest number of these tasks. A child of an importing task depends only on tasks that were
+	// generated before its parent: on none of these tasks, if first is not below the parent's number.
 	first uint64
 }
 
@@ -123,7 +124,7 @@ func (p *failedSection) newest() *tally {
 }
 
 // failDependentLocked makes n fail if a task generated before that number, on which it depends by an item of that
-// section and class, has failed.
+// section and class, has failed or was not run.
 func (p *failedStorage) failDependentLocked(n *Node, at section, c class, before uint64) {
 	if p == nil {
 		return

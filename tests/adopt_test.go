@@ -78,10 +78,10 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 		want   error
 		change func(*vkomp.Adoption)
 	}{
-		"Robust needs robustBufferAccess": {vkomp.ErrUnsupported, func(*vkomp.Adoption) {}},
-		"timelineSemaphore":               {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
-		"no Device":                       {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Device = 0 }},
-		"no Locker":                       {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
+		"without robustBufferAccess":            {vkomp.ErrUnsupported, func(*vkomp.Adoption) {}},
+		"timelineSemaphore, robustBufferAccess": {vkomp.ErrUnsupported, func(a *vkomp.Adoption) { a.Features.TimelineSemaphore = false }},
+		"no Device":                             {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Device = 0 }},
+		"no Locker":                             {vkomp.ErrInvalidArgument, func(a *vkomp.Adoption) { a.Queues[0].Locker = nil }},
 	} {
 		a := *good
 		a.Queues = append([]vkomp.AdoptedQueue(nil), good.Queues...)
@@ -93,7 +93,7 @@ func TestAdoptionThatCannotBe(t *testing.T) {
 	}
 }
 
-// Robust confines kernels to buffers, which a device made with robustBufferAccess does.
+// The application has made the device with robustBufferAccess, which Robust needs.
 func TestRobustOnAnAdoptedDevice(t *testing.T) {
 	application := vktest.Open(t)
 	a, _ := adoption(t, application)

@@ -311,7 +311,7 @@ func TestWhatAnAdoptedDeviceWasMadeWithoutIsNamed(t *testing.T) {
 		change(&a)
 		return a
 	}
-	const version, timelines, queue = "Vulkan 1.2 (it has 1.1.0)", "timelineSemaphore", "a compute queue"
+	const version, timelines, robust, queue = "Vulkan 1.2 (it has 1.1.0)", "timelineSemaphore", "robustBufferAccess", "a compute queue"
 	for _, c := range []struct {
 		adoption Adoption
 		missing  string
@@ -320,6 +320,8 @@ func TestWhatAnAdoptedDeviceWasMadeWithoutIsNamed(t *testing.T) {
 		{without(func(a *Adoption) { a.APIVersion = 0 }), "Vulkan 1.2 (it has 0.0.0), " + timelines},
 		{without(func(a *Adoption) { a.Features.TimelineSemaphore = false }), timelines},
 		{without(func(a *Adoption) { a.Queues = nil }), queue},
+		{without(func(a *Adoption) { a.Features.RobustBufferAccess, a.Robust = false, true }), robust},
+		{without(func(a *Adoption) { a.Features, a.Robust = Features{}, true }), timelines + ", " + robust},
 		{without(func(a *Adoption) { a.Features, a.Queues = Features{}, nil }), timelines + ", " + queue},
 		{without(func(a *Adoption) { a.APIVersion, a.Queues = 1<<22|1<<12, nil }), version + ", " + timelines + ", " + queue},
 	} {

@@ -39,6 +39,10 @@ type Adoption struct {
 	// Families are further queue families on which the application uses blocks of this
 	// package: blocks are shared among them and the families of Queues.
 	Families []uint32
+
+	// Robust says that kernels are to be confined to their buffers, for which the device needs
+	// the feature robustBufferAccess.
+	Robust bool
 }
 
 // AdoptedQueue is a queue that the application lends.

@@ -113,6 +113,9 @@ func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
 	if !p.properties.Features.TimelineSemaphore {
 		p.missing = append(p.missing, "timelineSemaphore")
 	}
+	if a != nil && a.Robust && !p.properties.Features.RobustBufferAccess {
+		p.missing = append(p.missing, "robustBufferAccess")
+	}
 	if !slices.ContainsFunc(p.queueFamilies(), computes) {
 		p.missing = append(p.missing, "a compute queue")
 	}

@@ -239,16 +239,16 @@ func TestMETGRefusesWhatDoesNotEndIt(t *testing.T) {
 
 func TestInterruptedStressEndsWithAnErrorAndLeaksNothing(t *testing.T) {
 	for _, kernel := range []string{"empty", "memory"} {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
 		var stdout, stderr bytes.Buffer
 		sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
-			cancel()
+			cancel(errors.New("interrupted"))
 			return vkomp.Open(o)
 		}}
 		leaks := goleak.IgnoreCurrent()
 		status := run(sh, []string{"stress", "-kernel", kernel})
 		goleak.VerifyNone(t, leaks)
-		if status != 1 || stderr.String() != "vkomp-demo: context canceled\n" || stdout.Len() > 0 {
+		if status != 1 || stderr.String() != "vkomp-demo: interrupted\n" || stdout.Len() > 0 {
 			t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
 		}
 	}

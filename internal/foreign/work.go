@@ -106,31 +106,10 @@ func (seq *sequence) submit(ctx context.Context, f func(queue uintptr) error) (e
 		return err
 	}
 	// The order on the object's own queue is that of the submissions.
-	if err := causeOfEnd(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	return seq.lend(f)
-}
-
-// GroupOver is the cause of the end of a context that the body of a taskgroup got, which is over. It ends no
-// foreign work, which is no task of the group.
-type GroupOver struct {
-	Outer context.Context // that of the taskgroup construct
-}
-
-// Error implements error.
-func (GroupOver) Error() string { return "the taskgroup of the context is over" }
-
-// Unwrap returns context.Canceled.
-func (GroupOver) Unwrap() error { return context.Canceled }
-
-// causeOfEnd returns the cause of the end of a context, but for the end of taskgroups.
-func causeOfEnd(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if over, ok := cause.(GroupOver); ok {
-		return causeOfEnd(over.Outer)
-	}
-	return cause
 }
 
 // call makes the submission of a step that was given to Submit. Everything before it has been
@@ -148,7 +127,7 @@ func (seq *sequence) call(s *step) {
 			s.ready, s.host = true, !sent
 		})
 	}()
-	if failure = causeOfEnd(s.ctx); failure != nil {
+	if failure = context.Cause(s.ctx); failure != nil {
 		return
 	}
 	if failure = seq.queue.Order(seq.before(s.signal), nil); failure != nil {
