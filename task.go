@@ -24,8 +24,8 @@ type Task struct {
 	Body func(ctx context.Context) error
 	// Depend orders the task among its siblings, including target tasks.
 	Depend []Depend
-	// If, when false, makes the task undeferred: Task returns when it is complete. Its
-	// dependences still hold.
+	// If, when false, makes the task undeferred: Task returns when Body has returned (OpenMP 5.2
+	// §12.5). Its dependences still hold.
 	If Cond
 	// Final makes all tasks generated inside final and included.
 	Final bool
@@ -98,7 +98,7 @@ func (e Event) Fulfill() (err error) {
 // Task generates a task on the host (OpenMP task). For a deferred task, the Taskwait or
 // Taskgroup that waits for it returns its failure: a *TaskError with the error that Body
 // returned, or a *PanicError. An undeferred or included task is complete when Task returns,
-// and Task returns its failure.
+// and Task returns its failure; only its event may still be awaited, if it is detachable.
 //
 // A task that has not started when ctx ends is dropped and counts as failed.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {

@@ -392,15 +392,11 @@ func TestConstructsThatGaveUpAreNotIncludedAnyMore(t *testing.T) {
 	x := []int{0}
 	release := make(chan struct{})
 	generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return nil }})
-	var event vkomp.Event
 	depend := []vkomp.Depend{vkomp.In(x)}
 	for label, construct := range map[string]func(ctx context.Context) error{
 		"taskwait": func(ctx context.Context) error { return rt.Taskwait(ctx, depend...) },
 		"undeferred": func(ctx context.Context) error {
 			return rt.Task(ctx, vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: depend, Body: nothing})
-		},
-		"detached": func(ctx context.Context) error {
-			return rt.Task(ctx, vkomp.Task{Label: "detached", If: vkomp.If(false), Detach: &event, Body: nothing})
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -433,9 +429,6 @@ func TestConstructsThatGaveUpAreNotIncludedAnyMore(t *testing.T) {
 		}
 	}
 	close(release)
-	if err := event.Fulfill(); err != nil {
-		t.Error(err)
-	}
 	if err := rt.Taskwait(t.Context()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `"undeferred"`) {
 		t.Errorf("Taskwait: %v", err)
 	}

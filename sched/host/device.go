@@ -57,7 +57,7 @@ type Region struct {
 
 // Run generates the task. An undeferred task is complete when Run returns, and Run returns its
 // failure, unless ctx ends first: then Run returns the cause, and the task is dropped if it has
-// not started. A deferred task is dropped if ctx ends before it starts. Run does not keep the
+// not started. A detachable one can still wait for its event then, and for nothing else. A deferred task is dropped if ctx ends before it starts. Run does not keep the
 // depend clause.
 func (h *Device) Run(ctx context.Context, r Region) error {
 	t, _ := h.spare.Get().(*hostTask)
@@ -121,6 +121,10 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	}
 	if t.state.Load() == hostStarted {
 		t.run(n)
+		if done, _ := n.Completed(); !done && t.Event != nil {
+			n.Abandon()
+			return nil
+		}
 	}
 	if err := n.Await(ctx, place); err != nil {
 		return err
