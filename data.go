@@ -54,7 +54,9 @@ type TargetData struct {
 // own map types.
 //
 // With NoWait TargetData returns when the task is generated, and the errors are
-// failures of that task.
+// failures of that task. The task is transparent (OpenMP 6.0 §15.7: [ImpEx] is what holds without
+// a transparent clause), so tasks of the body can depend on earlier siblings of the region, and
+// siblings that depend on the region also on tasks that its body leaves behind.
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
 	defer rt.using.leave(rt.using.enter())
 	r, err := rt.encounter(ctx, &d, body != nil)
@@ -64,7 +66,9 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 	if !d.NoWait || rt.current(ctx).final {
 		return r.run(ctx, r.depend, body)
 	}
-	return rt.Task(ctx, Task{Label: r.label, Depend: d.Depend, Body: func(ctx context.Context) error {
+	// Tasks of the body and siblings of the region depend on each other as they do without nowait,
+	// where they are all siblings.
+	return rt.Task(ctx, Task{Label: r.label, Depend: d.Depend, Transparent: ImpEx, Body: func(ctx context.Context) error {
 		return r.run(ctx, nil, body)
 	}})
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,5 +220,60 @@ func TestEventsOfTheTaskgroupOfADataRegion(t *testing.T) {
 		if !slices.Equal(events, want) {
 			t.Errorf("nogroup %v: events are %q, want %q", noGroup, events, want)
 		}
+	}
+}
+
+// depends reports whether a task with one label depends on a task with another, as long as both are
+// not complete.
+func depends(rt *vkomp.Runtime, task, on string) bool {
+	g := rt.Graph()
+	labels := make(map[uint64]string)
+	for _, t := range g.Tasks {
+		labels[t.ID] = t.Label
+	}
+	return slices.ContainsFunc(g.Edges, func(e vkomp.GraphEdge) bool { return labels[e.From] == on && labels[e.To] == task })
+}
+
+// OpenMP 6.0 §15.7: the task of a deferred region is importing and exporting, so that nowait does not
+// change what the tasks of its body are ordered with.
+func TestTasksOfADeferredDataRegionAreOrderedWithItsSiblings(t *testing.T) {
+	for _, onDevice := range []bool{true, false} {
+		t.Run(fmt.Sprintf("on device %v", onDevice), func(t *testing.T) {
+			rt := vktest.Open(t)
+			ctx := t.Context()
+			x, y := constant(64, 1), constant(64, 2)
+			first, second := make(chan struct{}), make(chan struct{})
+			blocked := func(gate chan struct{}) func(context.Context) error {
+				return func(context.Context) error { <-gate; return nil }
+			}
+			must(t, rt.Task(ctx, vkomp.Task{Label: "earlier", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: blocked(first)}))
+			region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(y)}, If: vkomp.If(onDevice), NoWait: true, NoGroup: true, Depend: []vkomp.Depend{vkomp.Out(y)}}
+			must(t, rt.TargetData(ctx, region, func(ctx context.Context) error {
+				defer close(first)
+				err := rt.Task(ctx, vkomp.Task{Label: "child", Depend: []vkomp.Depend{vkomp.In(x)}, Body: blocked(first)})
+				if !depends(rt, "child", "earlier") {
+					t.Error("a task of the body does not depend on the earlier sibling of the region")
+				}
+				return err
+			}))
+			must(t, rt.Taskwait(ctx))
+
+			var ran atomic.Bool
+			must(t, rt.TargetData(ctx, region, func(ctx context.Context) error {
+				return rt.Task(ctx, vkomp.Task{Label: "child", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: blocked(second)})
+			}))
+			must(t, rt.Task(ctx, vkomp.Task{Label: "later", Depend: []vkomp.Depend{vkomp.In(x), vkomp.In(y)}, Body: func(context.Context) error {
+				ran.Store(true)
+				return nil
+			}}))
+			for !ran.Load() && !depends(rt, "later", "child") {
+				runtime.Gosched()
+			}
+			if ran.Load() {
+				t.Error("a later sibling that depends on the region came before a task that the body left behind")
+			}
+			close(second)
+			must(t, rt.Taskwait(ctx))
+		})
 	}
 }
