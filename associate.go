@@ -107,8 +107,8 @@ func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	if events == nil {
 		return s.Disassociate(start)
 	}
-	mapped, _ := s.MappedPointer(start)
-	op := ompt.DataOp{Type: ompt.TargetDataDisassociate, DestAddr: mapped.Address}
+	mapped, size := s.MappedStorage(start)
+	op := ompt.DataOp{Type: ompt.TargetDataDisassociate, DestAddr: mapped.Address, Bytes: size}
 	e := d.associationEvent(ctx, events, "disassociate", section, op)
 	return events.Storage(e, func() error { return s.Disassociate(start) })
 }

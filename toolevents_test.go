@@ -279,7 +279,7 @@ func TestEventOrderOfMemoryRoutines(t *testing.T) {
 		{"memset, async", "memset", true, func() error { return d.MemsetAsync(ctx, p, 7, 399) }, sequence(bothEnds("memset_async", "-→device 399"))},
 		{"rect, async", "memcpy rect", true, func() error { return rt.MemcpyRectAsync(ctx, vkomp.HostPtr(x), q, rect) }, sequence(bothEnds("transfer_rect_async", "device→host 100"))},
 		{"associate", "associate", false, func() error { return d.AssociatePtr(ctx, vkomp.HostPtr(x), p, 200, 8) }, sequence("associate beginend host→device 200")},
-		{"disassociate", "disassociate", false, func() error { return d.DisassociatePtr(ctx, vkomp.HostPtr(x)) }, sequence("disassociate beginend host→device 0")},
+		{"disassociate", "disassociate", false, func() error { return d.DisassociatePtr(ctx, vkomp.HostPtr(x)) }, sequence("disassociate beginend host→device 200")},
 		{"free", "free", false, func() error { return d.Free(ctx, p) }, sequence(bothEnds("delete", "-→device 400"))},
 		{"free again", "free", false, func() error { return d.Free(ctx, q) }, sequence(bothEnds("delete", "-→device 400"))},
 		{"free on the host", "free", false, func() error { return host.Free(ctx, onHost) }, sequence(bothEnds("delete", "-→host 400"))},

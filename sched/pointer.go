@@ -104,13 +104,20 @@ func (s *Scheduler) toGiveUpLocked(p Pointer, origin allocation.Origin, name str
 // MappedPointer returns the pointer to the corresponding storage of a section, and whether there is
 // any. A device that is lost has none.
 func (s *Scheduler) MappedPointer(host memory.Section) (Pointer, bool) {
+	p, size := s.MappedStorage(host)
+	return p, size > 0
+}
+
+// MappedStorage is MappedPointer, and returns how many bytes from the beginning of the section on have
+// corresponding storage there, 0 if none has.
+func (s *Scheduler) MappedStorage(host memory.Section) (Pointer, uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	block, offset, err := s.presence.table.Lookup(host)
 	if err != nil || block == nil || s.loss.err != nil {
-		return Pointer{}, false
+		return Pointer{}, 0
 	}
-	return s.pointerIntoLocked(block, offset), true
+	return s.pointerIntoLocked(block, offset), block.Section.Size - offset
 }
 
 // pointerIntoLocked returns the pointer to a byte of the block's storage.
