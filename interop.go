@@ -28,7 +28,7 @@ type Interop struct {
 	// Depend orders the construct's task among its siblings. It requires an object with type
 	// targetsync.
 	Depend []Depend
-	// NoWait lets the task be deferred. Without it, a task with Depend is included:
+	// NoWait lets the task be deferred. Without it, and in a final task, a task with Depend is included:
 	// Interop waits for its predecessors.
 	NoWait bool
 }
@@ -99,10 +99,10 @@ func (rt *Runtime) interop(ctx context.Context, i *Interop) error {
 	if recording := c.records(condAbsent); recording != nil {
 		return recording.refuse("", "", "foreign work is not recorded")
 	}
-	t := foreign.Task{Construct: construct.Construct{Label: "interop", Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait}}
+	t := foreign.Task{Construct: construct.Construct{Label: "interop", Scope: c.children(), Group: c.group(), Place: c.place, NoWait: i.NoWait && !c.final}}
 	var told *announced
 	if events := rt.events.Load(); events != nil {
-		told = &announced{Construct: c.describe(events, &t.Construct, &directive{flags: targetFlags(i.NoWait)}), events: events}
+		told = &announced{Construct: c.describe(events, &t.Construct, &directive{flags: targetFlags(t.NoWait)}), events: events}
 		t.ObserverOf = told.onDevice
 	}
 	var err error

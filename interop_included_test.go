@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/interop"
@@ -65,6 +67,39 @@ func TestIncludedInteropWaitsForItsPredecessors(t *testing.T) {
 			}
 			must(t, rt.Taskwait(t.Context()))
 		})
+	}
+}
+
+// All tasks that a final task generates are included, whatever nowait says. The predecessor is one of an
+// importing task, as tasks of a final task are complete when it generates the next.
+func TestEmptyTasksOfAFinalTaskAreIncluded(t *testing.T) {
+	rt := vktest.Open(t)
+	o := newObject(t, rt, targetAndSync)
+	for name, construct := range map[string]func(ctx context.Context, item vkomp.Depend) error{
+		"interop": func(ctx context.Context, item vkomp.Depend) error { return rt.Interop(ctx, later(use(o), item)) },
+		"interop of none": func(ctx context.Context, item vkomp.Depend) error {
+			return rt.Interop(ctx, later(use(interop.None), item))
+		},
+		"taskwait": func(ctx context.Context, item vkomp.Depend) error { return rt.TaskwaitNoWait(ctx, item) },
+	} {
+		a, gate := []uint32{0}, make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		var ended atomic.Bool
+		must(t, rt.Task(t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(a)}, Body: func(context.Context) error {
+			<-gate
+			ended.Store(true)
+			return nil
+		}}))
+		must(t, rt.Task(t.Context(), vkomp.Task{Final: true, If: vkomp.If(false), Transparent: vkomp.Import, Body: func(ctx context.Context) error {
+			// A construct that does not wait has returned long before the gate opens.
+			time.AfterFunc(20*time.Millisecond, open)
+			err := construct(ctx, vkomp.In(a))
+			if !ended.Load() {
+				t.Errorf("%s has not waited", name)
+			}
+			return err
+		}}))
+		must(t, rt.Taskwait(t.Context()))
 	}
 }
 

@@ -59,8 +59,8 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 }
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
-// depend), on which later tasks can depend. It does not block. The order of target tasks of
-// one device is kept by the device.
+// depend), on which later tasks can depend. It does not block, except in a final task, whose tasks
+// are all included. The order of target tasks of one device is kept by the device.
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newItems(depend)
 	defer passed.giveBack()
@@ -104,6 +104,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 func (c *current) join(ctx context.Context, label string, depend []tasks.Depend, noWait bool, at observe.Site) error {
 	d := directive{flags: ompt.TaskTaskwait, device: c.rt.NumDevices(), at: at}
 	t := tasks.Task{Domain: tasks.AnyDomain, Runner: joiner{c.rt}}
+	noWait = noWait && !c.final
 	if !noWait {
 		t.Domain = tasks.Host
 		d.flags |= ompt.TaskUndeferred
