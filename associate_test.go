@@ -296,3 +296,24 @@ func TestEndOfASliceIsNotItsBeginning(t *testing.T) {
 		must(t, d.DisassociatePtr(ctx, host))
 	})
 }
+
+// A pointer to the memory of a mapped slice leads to the slice's counts without a look at the table. In a
+// build with the tag invariants it is an error if these are not where they were looked for.
+func TestPointerToAssociatedMemoryOfASliceThatOnlyCounts(t *testing.T) {
+	rt := vktest.Open(t)
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	x, y := fill(1000, 1), fill(1000, 2)
+	p, err := d.Alloc(ctx, 4000)
+	must(t, err)
+	must(t, d.AssociatePtr(ctx, vkomp.HostPtr(x), p, 4000, 0))
+	for range 2 {
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}}))
+		must(t, rt.MemcpyAsync(ctx, p, vkomp.HostPtr(y), 4000))
+		must(t, rt.Taskwait(ctx))
+	}
+	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(x)}}))
+	if x[0] != 2 || x[999] != 2 {
+		t.Errorf("the slice's elements are %v and %v, not those that were copied to its memory", x[0], x[999])
+	}
+	must(t, errors.Join(d.DisassociatePtr(ctx, vkomp.HostPtr(x)), d.Free(ctx, p)))
+}

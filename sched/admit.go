@@ -108,6 +108,7 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 			if writer := s.presence.hostWrites.touching(block.Section); m.Shared && writer != nil {
 				return writer
 			}
+			s.presence.table.Wake(block) // it was not looked up
 			if parked := s.mustWaitForHoldersLocked(t, block, &memory.Map{}); parked != nil {
 				return parked
 			}
