@@ -46,7 +46,7 @@ type TargetData struct {
 // §15.7): before the region ends it waits for all tasks that the body has generated, and
 // for their descendants. TargetData returns when the region has ended, with the errors that
 // [Runtime.Taskgroup] returns. If ctx ends first, the region ends without waiting, as with
-// NoGroup.
+// NoGroup. If its copies to the host fail, the slices are unmapped without them.
 //
 // With NoGroup the region does not wait for the tasks that its body leaves behind. Slices
 // that such a task maps stay mapped until it is complete, and then the task makes the copy
@@ -246,7 +246,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	}
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Depend: depend, Always: ending}, Images: r.images}
 	if ending {
-		region.Exit = r.exit
+		region.Exit, region.Ending = r.exit, true
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}

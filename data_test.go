@@ -15,6 +15,7 @@ import (
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // dataRegions is a kind of data regions: included or deferred, on a device or on the initial
@@ -186,6 +187,49 @@ func TestTargetDataThatHasBegunCallsItsBody(t *testing.T) {
 		if !called || ctx.Err() == nil {
 			t.Errorf("nogroup %v: the body was called: %v; the region returned %v", noGroup, called, err)
 		}
+	}
+}
+
+// A region whose copies to the host cannot be made has ended all the same: nothing stays mapped that nobody would
+// unmap, and the next region copies its slices anew.
+func TestTargetDataWhoseEndFailsUnmaps(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	rt := vktest.Open(t, vktest.Staging)
+	d := rt.DefaultDevice(t.Context())
+	x, used, got := fill(4000, 1), fill(4000, 1), fill(4000, 0)
+	var p vkomp.DevicePtr
+	region := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}, Use: []vkomp.UseDevice{vkomp.UseDevicePtr(used, &p)}}
+	enter(t, rt, vkomp.To(used))
+	// The copy is not encoded or not submitted, or there is no staging memory for it: a soft pause leaves none.
+	for command, result := range map[string]vk.Result{
+		"vkQueueSubmit": vk.ErrorOutOfHostMemory, "vkBeginCommandBuffer": vk.ErrorOutOfDeviceMemory, "vkAllocateMemory": vk.ErrorOutOfDeviceMemory,
+	} {
+		must(t, rt.PauseResource(t.Context(), vkomp.PauseSoft, d))
+		failing := region
+		failing.Maps = []vkomp.Arg{vkomp.From(x)} // the beginning needs no staging
+		err := rt.TargetData(t.Context(), failing, func(ctx context.Context) error {
+			faults.Fail(command, 1, -1, result)
+			return nil
+		})
+		failed := faults.Failed(command)
+		faults.Mend()
+		if failed == 0 || !errors.Is(err, vkomp.ErrOutOfMemory) {
+			t.Errorf("%s: %v, and %d calls failed", command, err, failed)
+		}
+		if present(d, x) || !present(d, used) {
+			t.Errorf("%s: after the region its slice is present: %t, and the one that was before it: %t", command, present(d, x), present(d, used))
+		}
+		copy(x, fill(len(x), 7))
+		must(t, rt.TargetData(t.Context(), region, func(ctx context.Context) error {
+			return rt.Memcpy(ctx, vkomp.HostPtr(got), d.MappedPtr(vkomp.HostPtr(x)), 4*len(x))
+		}))
+		if !slices.Equal(got, fill(len(x), 7)) || present(d, x) {
+			t.Errorf("%s: the next region has %d, and x is present: %t", command, got[0], present(d, x))
+		}
+	}
+	exit(t, rt, vkomp.Release(used))
+	if present(d, used) {
+		t.Error("the pointer's storage is still counted")
 	}
 }
 

@@ -3,6 +3,7 @@ package sched
 import (
 	"slices"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
 )
 
@@ -57,17 +58,21 @@ func (s *Scheduler) putOffLocked(t *target, err error) bool {
 // planFailureLocked begins the exit of a task that has entered and has failed, if it has not begun, and
 // decides whether it will be cancelled: an exit construct that fails leaves the blocks that it was to
 // remove as they are, with their contents, unless the device is lost. It has no reference of its own to
-// give back.
+// give back, unlike the end of a data region.
 //
 // The task whose exit takes the last reference to a block tells its observer that the storage is gone,
 // even if it fails. If it ends before other tasks that use the block, one of them removes the block, and
 // may have told its observer of its own end already.
 func (s *Scheduler) planFailureLocked(t *target) {
 	if !t.state.exiting() {
-		s.beginReleaseLocked(t)
+		if t.Ending {
+			s.beginEndLocked(t)
+		} else {
+			s.beginReleaseLocked(t)
+		}
 		t.to(taskExiting)
 	}
-	t.exit.cancelled = len(t.Enter) == 0 && s.loss.err == nil
+	t.exit.cancelled = len(t.Enter) == 0 && !t.Ending && s.loss.err == nil
 	if !t.traits.has(observedOps) {
 		return
 	}
@@ -81,6 +86,16 @@ func (s *Scheduler) planFailureLocked(t *target) {
 			state.goneBy = nil
 		}
 	}
+}
+
+// beginEndLocked begins an exit that gives back what the beginning has counted whose end t is, and copies
+// nothing.
+func (s *Scheduler) beginEndLocked(t *target) {
+	maps := slices.Clone(t.Exit)
+	for i := range maps {
+		maps[i].Type, maps[i].Always = memory.MapRelease, false
+	}
+	t.exit.items = s.presence.table.BeginExit(maps, t.exit.items)
 }
 
 // toldEnd tells the observer of the end of a task that has failed, and ends the task.

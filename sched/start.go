@@ -110,6 +110,15 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 			s.unlockStartedLocked(own, w)
 			return
 		}
+		if t.Ending {
+			// It has what its beginning has counted, and fails like a task that has entered.
+			stage(startHandedOver)
+			t.to(taskEntered)
+			s.life.live++
+			s.endLocked(t, err, w)
+			s.unlockStartedLocked(own, w)
+			return
+		}
 		s.mu.Unlock()
 		s.refuse(t, err, w)
 		return

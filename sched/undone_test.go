@@ -82,6 +82,55 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	}
 }
 
+// The end of a data region that finds no staging memory for its copy makes it later. If there is none
+// either when nothing else is in flight, it fails, and its storage is unmapped all the same.
+func TestEndWithoutStagingEndsAllTheSame(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x, y := filled(3<<18, 7), array32(3<<18)
+	refuse := false
+	r.d.create = func(int) error {
+		if refuse {
+			return errBlockMemory
+		}
+		return nil
+	}
+	end := func(included bool) error {
+		g := r.region(launch{label: "end", exit: []arg{from(x)}, included: included})
+		g.Ending = true
+		return r.s.Run(t.Context(), g)
+	}
+	r.run(launch{label: "y", enter: []arg{alloc(y)}, included: true})
+	r.run(launch{label: "x", enter: []arg{to(x)}, included: true})
+	clear(x)
+	// Staging has room for one of the copies.
+	refuse = true
+	r.d.hold()
+	r.run(launch{label: "update", enter: []arg{{s: y, kind: memory.MapTo, always: true}}})
+	if err := end(false); err != nil {
+		t.Fatal(err)
+	}
+	r.s.mu.Lock()
+	starved := len(r.s.life.starved)
+	r.s.mu.Unlock()
+	if starved != 1 {
+		t.Fatalf("%d starved", starved)
+	}
+	r.d.release()
+	r.taskwait()
+	if x[0] != 7 || x[len(x)-1] != 7 || r.s.Present(sectionOf(x)) {
+		t.Errorf("x is %d to %d, present: %t", x[0], x[len(x)-1], r.s.Present(sectionOf(x)))
+	}
+	refuse = false
+	r.run(launch{label: "x again", enter: []arg{to(x)}, included: true})
+	r.s.memory.Staging.Trim()
+	refuse = true
+	if err := end(true); !errors.Is(err, memory.ErrOutOfMemory) || r.s.Present(sectionOf(x)) {
+		t.Errorf("%v, present: %t", err, r.s.Present(sectionOf(x)))
+	}
+	r.run(launch{label: "delete", exit: []arg{{s: y, kind: memory.MapDelete}}, included: true})
+}
+
 // An exit that has no staging memory for its copies fails, and its storage stays mapped with
 // its contents.
 func TestExitWithoutStagingLosesNothing(t *testing.T) {
