@@ -249,20 +249,19 @@ func TestPlaceIsLeftWhileAnUndeferredTaskWaitsAndTakenForItsBody(t *testing.T) {
 		t.Errorf("the place was left %d times and taken %d times, %v", place.left, place.returned, err)
 	}
 
-	// The construct of a detachable task leaves its place a second time, to wait for the event.
+	// The construct of a detachable task does not wait for the event.
 	var event tasks.Event
-	place.leave = func() {
-		go func() {
-			w := tasks.NewWork()
-			defer w.Finish()
-			if err := event.Fulfill(w); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
 	g.Label, g.Event = "detached", &event
-	if err := r.h.Run(context.Background(), g); err != nil || place.left != 2 || place.returned != 2 {
+	if err := r.h.Run(context.Background(), g); err != nil || place.left != 1 || place.returned != 1 {
 		t.Errorf("the place was left %d times and taken %d times, %v", place.left, place.returned, err)
+	}
+	if !r.scope.Pending() {
+		t.Error("the task is complete before its event was fulfilled")
+	}
+	w := tasks.NewWork()
+	defer w.Finish()
+	if err := event.Fulfill(w); err != nil || r.scope.Pending() {
+		t.Errorf("the event is fulfilled: %v, and the task is not complete: %t", err, r.scope.Pending())
 	}
 }
 
