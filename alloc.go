@@ -90,7 +90,7 @@ func (d Device) storageEvent(ctx context.Context, events *observe.Listeners, lab
 // tasks that were generated before and use the memory keep it until they are complete, except
 // that a copy between two Vulkan devices fails, even if a part of it is copied already: see
 // [Runtime.MemcpyAsync]. Any later use of p is ErrInvalidPointer, including a second Free. Nil
-// is ignored.
+// is ignored. That ctx has ended does not matter: Free can be deferred.
 //
 // A pointer that is not to the beginning of a live allocation is ErrInvalidPointer; the
 // error names the allocation that it points into. Memory with which host storage is
@@ -104,7 +104,7 @@ func (d Device) Free(ctx context.Context, p DevicePtr) error {
 }
 
 func (d Device) free(ctx context.Context, p *DevicePtr) error {
-	rt, err := d.construct(ctx)
+	rt, err := d.usable(ctx)
 	if err != nil {
 		return err
 	}

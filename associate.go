@@ -35,7 +35,10 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 		return fmt.Errorf("%w: %d bytes at offset %d", ErrInvalidArgument, size, offset)
 	}
 	defer d.use().end()
-	s, section, err := d.correspondence(ctx, host, uint64(size))
+	if _, err := d.construct(ctx); err != nil {
+		return err
+	}
+	s, section, err := d.correspondence(host, uint64(size))
 	if err != nil {
 		return err
 	}
@@ -83,7 +86,7 @@ func (rt *Runtime) associated(storage memory.Section, except []*device) error {
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points
 // to the beginning of the associated storage. The memory and its contents stay as they
-// are. It does not wait. Tasks that have begun use the memory until they are complete. A
+// are. It does not wait, and that ctx has ended does not matter. Tasks that have begun use the memory until they are complete. A
 // deferred task that has not begun finds no association when it does, and maps the host
 // storage itself.
 //
@@ -98,7 +101,10 @@ func (d Device) DisassociatePtr(ctx context.Context, host DevicePtr) error {
 
 func (d Device) disassociate(ctx context.Context, host *DevicePtr) error {
 	defer d.use().end()
-	s, section, err := d.correspondence(ctx, host, 0)
+	if _, err := d.usable(ctx); err != nil {
+		return err
+	}
+	s, section, err := d.correspondence(host, 0)
 	if err != nil {
 		return err
 	}
@@ -124,12 +130,9 @@ func (d Device) associationEvent(ctx context.Context, events *observe.Listeners,
 
 // correspondence returns the device's scheduler and the host storage from host, which has
 // at least size bytes.
-func (d Device) correspondence(ctx context.Context, host *DevicePtr, size uint64) (*sched.Scheduler, memory.Section, error) {
+func (d Device) correspondence(host *DevicePtr, size uint64) (*sched.Scheduler, memory.Section, error) {
 	fail := func(err error) (*sched.Scheduler, memory.Section, error) { return nil, memory.Section{}, err }
-	rt, err := d.construct(ctx)
-	if err != nil {
-		return fail(err)
-	}
+	rt := d.d.rt
 	if d.IsInitial() {
 		return fail(fmt.Errorf("%w: on the initial device host storage corresponds to itself", ErrInvalidDevice))
 	}

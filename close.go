@@ -226,11 +226,18 @@ func (rt *Runtime) open() error {
 	return nil
 }
 
-// construct returns an error if no construct is allowed: the runtime is closed, or it is
-// being closed and ctx is that of the initial task, or ctx has ended.
-func (rt *Runtime) construct(ctx context.Context) error {
+// usable returns an error if the runtime is closed, or is being closed and ctx is that of the initial task.
+func (rt *Runtime) usable(ctx context.Context) error {
 	if state := rt.state.Load(); state != stateOpen && (state == stateClosed || rt.current(ctx).taskRegion == &rt.initial) {
 		return errClosed
+	}
+	return nil
+}
+
+// construct returns an error if no construct is allowed: the runtime is not usable, or ctx has ended.
+func (rt *Runtime) construct(ctx context.Context) error {
+	if err := rt.usable(ctx); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		if recording := rt.current(ctx).recording; recording != nil {

@@ -9,7 +9,7 @@ import (
 
 // Depend is one item of a depend clause. Two items match if their storage has a byte in
 // common, which includes slices that overlap in part. An empty slice orders nothing. The
-// zero Depend is not an item, and constructs refuse it.
+// zero Depend is not an item, and constructs refuse it, as they do items of elements without size.
 type Depend struct {
 	// item's storage is on the heap: see escape.
 	item tasks.Depend

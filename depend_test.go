@@ -35,7 +35,7 @@ func TestDependObjectLifeCycle(t *testing.T) {
 	refused("update of an uninitialised object", o.Update(vkomp.DependIn), "uninitialised")
 	refused("destroy of an uninitialised object", o.Destroy(), "uninitialised")
 	refused("init with no dependence", o.Init(vkomp.Depend{}), "dependence type")
-	refused("init with elements of no size", o.Init(vkomp.In(make([]struct{}, 3))), "dependence type")
+	refused("init with elements of no size", o.Init(vkomp.In(make([]struct{}, 3))), "elements without size")
 	is(vkomp.Depend{})
 	accepted("init", o.Init(vkomp.In(x)))
 	refused("init of an initialised object", o.Init(vkomp.Out(x)), "destroy it first")

@@ -185,6 +185,16 @@ func (d Device) construct(ctx context.Context) (*Runtime, error) {
 	return rt, err
 }
 
+// usable returns the runtime of the device, or an error if it is not usable. It is for routines that give something
+// back, and do so also when ctx has ended.
+func (d Device) usable(ctx context.Context) (*Runtime, error) {
+	rt, err := d.runtime()
+	if err == nil {
+		err = rt.usable(ctx)
+	}
+	return rt, err
+}
+
 // runtime returns the runtime of the device. The zero Device, which DefaultDevice returns
 // when there is no device, has none.
 func (d Device) runtime() (*Runtime, error) {

@@ -93,7 +93,8 @@ func (p *Pinned[T]) Slice() []T {
 }
 
 // Free ends the devices' access to the storage (OpenMP 5.0 omp_free). Storage of AllocPinned is
-// given back, and no slice of it may be used any more; that of Pin stays the program's.
+// given back, and no slice of it may be used any more; that of Pin stays the program's. That ctx
+// has ended does not matter: Free can be deferred.
 //
 // Free is ErrBusy, and nothing has changed, while some of the storage is mapped on the devices or
 // tasks of theirs that were generated are not complete and use it. If the device's driver has

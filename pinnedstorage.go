@@ -203,7 +203,7 @@ type pinnedOn struct {
 // free ends the pin on all devices, or on none of them if one is busy.
 func (p *pinnedStorage) free(ctx context.Context) error {
 	rt := p.rt
-	if err := rt.construct(ctx); err != nil {
+	if err := rt.usable(ctx); err != nil {
 		return err
 	}
 	defer rt.using.leave(rt.using.enter())
