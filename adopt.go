@@ -12,8 +12,8 @@ import (
 // Adoption describes a VkDevice that the application has created already, for Options.Adopt.
 // Vulkan has no query for what a device was created with, so the application says it: by
 // CreateInfo, by Extensions and Features, or by both together. If features that vkomp needs
-// are missing, robustBufferAccess for Options.Robust among them, Open returns an ErrUnsupported that names them all; a missing handle is
-// ErrInvalidArgument.
+// are missing, robustBufferAccess for Options.Robust among them, Open returns an
+// ErrUnsupported that names them all; a missing handle is ErrInvalidArgument.
 type Adoption struct {
 	// Instance, PhysicalDevice and Device are the VkInstance, VkPhysicalDevice and VkDevice.
 	Instance, PhysicalDevice, Device uintptr

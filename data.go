@@ -66,8 +66,8 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 	if !d.NoWait || rt.current(ctx).final {
 		return r.run(ctx, r.depend, body)
 	}
-	// Tasks of the body and siblings of the region depend on each other as they do without nowait,
-	// where they are all siblings.
+	// Tasks of the body follow earlier siblings of the region, and siblings that follow the region also the tasks
+	// of its body, as they do without nowait, where all of them are siblings.
 	return rt.Task(ctx, Task{Label: r.label, Depend: d.Depend, Transparent: ImpEx, Body: func(ctx context.Context) error {
 		return r.run(ctx, nil, body)
 	}})

@@ -13,6 +13,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // racing is a program under Options.Race, with slices for its tasks.
@@ -73,6 +74,18 @@ func (p *racing) pause(ctx context.Context) {
 func (p *racing) wait(ctx context.Context, depend ...vkomp.Depend) {
 	p.t.Helper()
 	must(p.t, p.rt.Taskwait(ctx, depend...))
+}
+
+// fulfilledBehindAxpy generates an undeferred detachable task with out(z), whose event is fulfilled by a task that has
+// waited for y += x.
+func (p *racing) fulfilledBehindAxpy(ctx context.Context) {
+	p.t.Helper()
+	var event vkomp.Event
+	must(p.t, p.rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Detach: &event, Depend: []vkomp.Depend{out(p.z)}, Body: func(context.Context) error { return nil }}))
+	p.task(ctx, func(ctx context.Context) {
+		p.axpy(ctx, false, p.x, p.y)
+		must(p.t, event.Fulfill())
+	})
 }
 
 // races runs a program and returns the races that were found. Close has to report the same
@@ -264,6 +277,13 @@ var racePrograms = []struct {
 			p.axpy(ctx, false, p.x, p.y)
 			must(p.t, event.Fulfill())
 		})
+		p.axpy(ctx, true, p.y, p.x, in(p.z))
+	}},
+	{"undeferred detached task", false, func(ctx context.Context, p *racing) {
+		p.fulfilledBehindAxpy(ctx)
+		p.axpy(ctx, true, p.y, p.x)
+	}, func(ctx context.Context, p *racing) {
+		p.fulfilledBehindAxpy(ctx)
 		p.axpy(ctx, true, p.y, p.x, in(p.z))
 	}},
 	{"final task", false, func(ctx context.Context, p *racing) {
@@ -745,4 +765,26 @@ func TestRaceDetectorTakesDroppedTasksForComplete(t *testing.T) {
 	if len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
+}
+
+// The end of a data region whose copies fail unmaps its slices. A later map copies them anew, which can race.
+func TestRaceDetectorSeesTheEndOfADataRegionThatFails(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	rt := vktest.Open(t, vktest.Staging, func(o *vkomp.Options) { o.Race = true })
+	ctx := t.Context()
+	p := &racing{t: t, rt: rt, k: newKernel(t, rt, shaders.Saxpy), x: constant(4000, 1), y: constant(4000, 0)}
+	err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.From(p.y)}}, func(context.Context) error {
+		faults.Fail("vkQueueSubmit", 1, -1, vk.ErrorOutOfHostMemory)
+		return nil
+	})
+	faults.Mend()
+	refused(t, "a region whose copy fails", err, vkomp.ErrOutOfMemory)
+	p.axpy(ctx, true, p.x, p.y)
+	p.task(ctx, nil, in(p.y))
+	must(t, rt.Taskwait(ctx))
+	if n := len(rt.Races()); n != 1 {
+		t.Errorf("%d races of the copy to the host with the task that reads it", n)
+	}
+	err = rt.Close()
+	refused(t, "Close", err, vkomp.ErrRace)
 }

@@ -29,9 +29,9 @@ import (
 //
 // The error matches ErrUnsupported and names everything that is missing if the
 // device lacks Vulkan 1.2, the feature timelineSemaphore, a compute queue or, with Robust,
-// the feature robustBufferAccess. It also matches ErrUnsupported if the VkInstance comes from another Vulkan library than the
-// one that the process already uses. It matches ErrInvalid for a description that
-// contradicts the device.
+// the feature robustBufferAccess. It also matches ErrUnsupported if the VkInstance comes
+// from another Vulkan library than the one that the process already uses. It matches
+// ErrInvalid for a description that contradicts the device.
 func Adopt(a Adoption) (*Instance, error) {
 	if err := a.check(); err != nil {
 		return nil, err

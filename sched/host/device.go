@@ -57,8 +57,8 @@ type Region struct {
 
 // Run generates the task. An undeferred task is complete when Run returns, and Run returns its
 // failure, unless ctx ends first: then Run returns the cause, and the task is dropped if it has
-// not started. A detachable one can still wait for its event then, and for nothing else. A deferred task is dropped if ctx ends before it starts. Run does not keep the
-// depend clause.
+// not started. When Run returns, a detachable task may still wait for its event, and for nothing
+// else. A deferred task is dropped if ctx ends before it starts. Run does not keep the depend clause.
 func (h *Device) Run(ctx context.Context, r Region) error {
 	t, _ := h.spare.Get().(*hostTask)
 	if t == nil {

@@ -160,13 +160,23 @@ func (d *Detector) Fulfill(t *Task) {
 	d.run()
 }
 
-// Returned records that an included task is complete, and the region of its parent goes on.
+// Returned records that an included task is complete, or waits for its event alone, and the region of its
+// parent goes on.
 func (d *Detector) Returned(t *Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.force(t)
 	p := t.parent
 	p.blocked--
+	if t.event && t.returned && !t.ended {
+		// The end of the task, which is still to come, may follow more than its body.
+		d.clock.reset()
+		d.clock.add(p.position)
+		d.clock.add(t.position)
+		p.goOn()
+		t.included = false
+		return
+	}
+	d.force(t)
 	d.clock.reset()
 	d.clock.add(p.position)
 	t.merge(&d.clock)

@@ -199,13 +199,35 @@ func (p *program) create(parent *modelTask) {
 			s.Transparency = tasks.Transparency(rapid.IntRange(1, 3).Draw(t, "transparency"))
 			c.imports, c.exports = s.Transparency&tasks.Import != 0, s.Transparency&tasks.Export != 0
 		}
+		if c.included && c.exports {
+			// Later siblings find the children of such a task when it is complete.
+			c.event, s.Event = false, false
+		}
 	}
 	c.start.after = append(c.start.after, parent.now)
 	p.all = append(p.all, c)
 	p.say("%d makes %d: body %v included %v event %v never %v imports %v exports %v depend %v accesses %v", parent.id(), c.number, c.body, c.included, c.event, c.never, c.imports, c.exports, spell(c.depend), spellAccesses(c.accesses))
 	c.task = p.detector.Create(s)
 	if c.included {
-		p.wait(parent, func() []*modelTask { return []*modelTask{c} }, func() { p.detector.Returned(c.task) })
+		p.waitIncluded(parent, c)
+	}
+}
+
+// waitIncluded makes a region wait for an included task. It goes on when the task waits for its event alone.
+func (p *program) waitIncluded(m, c *modelTask) {
+	bodyOver := func() bool { return c.left && c.event && !c.fulfilled }
+	p.wait(m, func() []*modelTask {
+		if bodyOver() {
+			return nil
+		}
+		return []*modelTask{c}
+	}, func() { p.say("%d goes on after %d", m.id(), c.number); p.detector.Returned(c.task) })
+	goOn := m.resume
+	m.resume = func() {
+		if bodyOver() {
+			m.now = &node{after: []*node{m.now, c.now}}
+		}
+		goOn()
 	}
 }
 

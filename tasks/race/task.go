@@ -55,8 +55,8 @@ type Spec struct {
 	Body bool
 	// Event says that the task is incomplete until Fulfill is called, unless its body fails.
 	Event bool
-	// Included says that the parent's region waits for the task, until Returned or Abandoned is
-	// called.
+	// Included says that the parent's region waits for the task, or for the body of one with an event, until
+	// Returned or Abandoned is called.
 	Included     bool
 	Transparency tasks.Transparency
 }

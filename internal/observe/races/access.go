@@ -1,6 +1,7 @@
 package races
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/observe"
@@ -123,7 +124,8 @@ func itemAccesses(depend []tasks.Depend) (list []race.Access) {
 }
 
 // add adds the accesses of a construct, and updates the tables of present storage. If the construct
-// has failed, only the accesses that a kernel or a copy was to make are known.
+// has failed, only the accesses that a kernel or a copy was to make are known, and that the end of a
+// data region removes its storage without copies.
 func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
 	defer d.toAllocations(a)
 	for i := range c.Data.Arguments {
@@ -132,15 +134,22 @@ func (d *Detector) add(a *accesses, c *observe.Construct, failed bool) {
 	if c.Data.Copy != nil {
 		d.copied(a, c.Data.Copy)
 	}
-	if failed {
+	exit := c.Data.Exit
+	switch {
+	case failed && !c.Data.Ends:
 		return
+	case failed:
+		exit = slices.Clone(exit)
+		for i := range exit {
+			exit[i].Type = memory.MapRelease
+		}
 	}
 	d.enters(a, c.Device, c.Data.Enter)
 	freed := mappedSpace(c.Device)
 	if c.Data.Ends && c.Data.NoGroup {
 		freed = unheldSpace(c.Device)
 	}
-	d.exits(a, c.Device, c.Data.Exit, freed)
+	d.exits(a, c.Device, exit, freed)
 	for i := range c.Data.Updates {
 		d.update(a, c.Device, &c.Data.Updates[i])
 	}
