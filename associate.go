@@ -86,9 +86,9 @@ func (rt *Runtime) associated(storage memory.Section, except []*device) error {
 
 // DisassociatePtr ends an association (OpenMP 4.5 omp_target_disassociate_ptr); host points
 // to the beginning of the associated storage. The memory and its contents stay as they
-// are. It does not wait, and that ctx has ended does not matter. Tasks that have begun use the memory until they are complete. A
-// deferred task that has not begun finds no association when it does, and maps the host
-// storage itself.
+// are. It does not wait, and that ctx has ended does not matter. Tasks that have begun use
+// the memory until they are complete. A deferred task that has not begun finds no association
+// when it does, and maps the host storage itself.
 //
 // Host storage without corresponding storage is ErrNotPresent, storage that is mapped
 // rather than associated is ErrAssociated. Nil is ErrInvalidPointer.
