@@ -46,7 +46,8 @@ type TargetData struct {
 // §15.7): before the region ends it waits for all tasks that the body has generated, and
 // for their descendants. TargetData returns when the region has ended, with the errors that
 // [Runtime.Taskgroup] returns. If ctx ends first, the region ends without waiting, as with
-// NoGroup. If its copies to the host fail, the slices are unmapped without them.
+// NoGroup. If its end fails, as for want of memory for copies to the host, the slices that can be
+// unmapped are unmapped without copies.
 //
 // With NoGroup the region does not wait for the tasks that its body leaves behind. Slices
 // that such a task maps stay mapped until it is complete, and then the task makes the copy

@@ -392,9 +392,7 @@ func (h *modelHistory) targetData() {
 		missing = missing || u.addr && u.found == nil && !u.empty()
 	}
 	if missing {
-		for i := range exits {
-			exits[i].kind, exits[i].always = modelRelease, false
-		}
+		withoutCopies(exits)
 		exitModel(exits)
 		refuse([]error{vkomp.ErrNotPresent})
 		return
@@ -431,15 +429,17 @@ func (h *modelHistory) targetData() {
 	failing := refusesExit(exits)
 	h.adopt(&inside)
 	note(accesses, false)
-	if len(failing) == 0 {
-		before := h.blocksOf(exits)
-		exitModel(exits)
-		for _, b := range before {
-			if b.gone && b.asked {
-				h.removed = append(h.removed, b)
-			}
+	if len(failing) > 0 {
+		withoutCopies(exits)
+	}
+	before := h.blocksOf(exits)
+	exitModel(exits)
+	for _, b := range before {
+		if b.gone && b.asked {
+			h.removed = append(h.removed, b)
 		}
-	} else {
+	}
+	if len(failing) > 0 {
 		h.count("refused end")
 		if region.NoWait {
 			note(accesses, true)
@@ -457,6 +457,13 @@ func (h *modelHistory) targetData() {
 			h.e.fail("%s: %s", say, gotInstead(err, failing))
 		}
 	})
+}
+
+// withoutCopies makes the items those of a region that ends with an error.
+func withoutCopies(exits []modelMap) {
+	for i := range exits {
+		exits[i].kind, exits[i].always = modelRelease, false
+	}
 }
 
 // adopt takes over the results of a body.
