@@ -247,7 +247,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	}
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Depend: depend, Always: ending}, Images: r.images}
 	if ending {
-		region.Exit, region.Ending = r.exit, true
+		region.Exit = r.exit
 	} else {
 		region.Enter, region.Found, region.Site = r.enter, r.found, r.site
 	}

@@ -65,14 +65,14 @@ func (s *Scheduler) putOffLocked(t *target, err error) bool {
 // may have told its observer of its own end already.
 func (s *Scheduler) planFailureLocked(t *target) {
 	if !t.state.exiting() {
-		if t.Ending {
+		if t.endsDataRegion() {
 			s.beginEndLocked(t)
 		} else {
 			s.beginReleaseLocked(t)
 		}
 		t.to(taskExiting)
 	}
-	t.exit.cancelled = len(t.Enter) == 0 && !t.Ending && s.loss.err == nil
+	t.exit.cancelled = len(t.Enter) == 0 && !t.endsDataRegion() && s.loss.err == nil
 	if !t.traits.has(observedOps) {
 		return
 	}
@@ -87,6 +87,10 @@ func (s *Scheduler) planFailureLocked(t *target) {
 		}
 	}
 }
+
+// endsDataRegion reports whether t unmaps what the beginning of a data region has mapped. If t fails, nobody
+// else unmaps it, and so t does, without copies.
+func (t *target) endsDataRegion() bool { return t.Always && len(t.Enter) == 0 }
 
 // beginEndLocked begins an exit that gives back what the beginning has counted whose end t is, and copies
 // nothing.

@@ -24,9 +24,6 @@ type Region struct {
 	// Structured says that the end of the region unmaps what Enter maps, as that of a target
 	// construct does.
 	Structured bool
-	// Ending says that Exit unmaps what an earlier region of the same construct has mapped, as at the end of
-	// a target data region: if the task fails, nobody else unmaps it, and so it does, without copies.
-	Ending bool
 	// Absent says that the construct is an error if some of the storage that Enter maps is present, and that
 	// no exit removes it, even before [Scheduler.Declare] gives it an infinite reference count. A construct
 	// with Absent and Exit removes it instead.

@@ -110,7 +110,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 			s.unlockStartedLocked(own, w)
 			return
 		}
-		if t.Ending {
+		if t.endsDataRegion() {
 			// It has what its beginning has counted, and fails like a task that has entered.
 			stage(startHandedOver)
 			t.to(taskEntered)

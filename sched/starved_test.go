@@ -95,11 +95,9 @@ func TestStarvedTasksOutliveOneWhosePredecessorFailed(t *testing.T) {
 	r.d.create = func(int) error { return errBlockMemory }
 	r.run(launch{label: "dropped", kernel: "set", args: []arg{alloc(b)}, in: [][]uint32{a}})
 	r.run(launch{label: "runs", kernel: "set", args: []arg{alloc(c)}, out: [][]uint32{x}})
-	r.s.mu.Lock()
-	if n := len(r.s.life.starved); n != 2 {
+	if n := r.starved(); n != 2 {
 		t.Errorf("%d tasks are starved", n)
 	}
-	r.s.mu.Unlock()
 	r.failNext()
 	r.d.release()
 	err := r.scope.Wait(context.Background(), nil)

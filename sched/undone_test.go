@@ -34,23 +34,36 @@ func TestCopyToSharedStorageFollowsItsPredecessors(t *testing.T) {
 	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
 }
 
+// refusing returns a variable: while it is true the device has no memory for the scheduler.
+func (r *rig) refusing() *bool {
+	refuse := new(bool)
+	r.d.create = func(int) error {
+		if *refuse {
+			return errBlockMemory
+		}
+		return nil
+	}
+	return refuse
+}
+
+// starved counts the tasks that wait for memory.
+func (r *rig) starved() int {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return len(r.s.life.starved)
+}
+
 // A task that finds no memory enters again later, and may find other storage present then. Its
 // exit releases what its last entry has counted.
 func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
 	x, y, z := filled(16, 1), array32(3<<18), array32(3<<18)
-	refuse := false
-	r.d.create = func(int) error {
-		if refuse {
-			return errBlockMemory
-		}
-		return nil
-	}
+	refuse := r.refusing()
 	// Storage for y and z exists, and staging has room for one of them.
 	r.run(launch{label: "warm", enter: []arg{alloc(y), alloc(z)}, included: true})
 	r.run(launch{label: "first", enter: []arg{{s: y[:16], kind: memory.MapTo, always: true}}, included: true})
-	refuse = true
+	*refuse = true
 	r.d.hold()
 	r.run(launch{label: "y", enter: []arg{{s: y, kind: memory.MapTo, always: true}}})
 	// The item x is mapped only if it is present, and it is absent. There is no staging for z.
@@ -62,11 +75,8 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	if err := r.s.Run(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
-	r.s.mu.Lock()
-	starved := len(r.s.life.starved)
-	r.s.mu.Unlock()
-	if starved != 1 {
-		t.Fatalf("%d starved", starved)
+	if n := r.starved(); n != 1 {
+		t.Fatalf("%d starved", n)
 	}
 	// x becomes present before the task enters again.
 	r.run(launch{label: "x", enter: []arg{alloc(x)}})
@@ -76,7 +86,7 @@ func TestStarvedTaskKeepsItsExit(t *testing.T) {
 	if n, _ := block.Count(); n != 1 {
 		t.Errorf("x counts %d, want 1", n)
 	}
-	refuse = false
+	*refuse = false
 	for _, s := range [][]uint32{x, y, z} {
 		r.run(launch{label: "delete", exit: []arg{{s: s, kind: memory.MapDelete}}, included: true})
 	}
@@ -88,43 +98,34 @@ func TestEndWithoutStagingEndsAllTheSame(t *testing.T) {
 	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
 	x, y := filled(3<<18, 7), array32(3<<18)
-	refuse := false
-	r.d.create = func(int) error {
-		if refuse {
-			return errBlockMemory
-		}
-		return nil
-	}
+	refuse := r.refusing()
 	end := func(included bool) error {
 		g := r.region(launch{label: "end", exit: []arg{from(x)}, included: included})
-		g.Ending = true
+		g.Always = true
 		return r.s.Run(t.Context(), g)
 	}
 	r.run(launch{label: "y", enter: []arg{alloc(y)}, included: true})
 	r.run(launch{label: "x", enter: []arg{to(x)}, included: true})
 	clear(x)
 	// Staging has room for one of the copies.
-	refuse = true
+	*refuse = true
 	r.d.hold()
 	r.run(launch{label: "update", enter: []arg{{s: y, kind: memory.MapTo, always: true}}})
 	if err := end(false); err != nil {
 		t.Fatal(err)
 	}
-	r.s.mu.Lock()
-	starved := len(r.s.life.starved)
-	r.s.mu.Unlock()
-	if starved != 1 {
-		t.Fatalf("%d starved", starved)
+	if n := r.starved(); n != 1 {
+		t.Fatalf("%d starved", n)
 	}
 	r.d.release()
 	r.taskwait()
 	if x[0] != 7 || x[len(x)-1] != 7 || r.s.Present(sectionOf(x)) {
 		t.Errorf("x is %d to %d, present: %t", x[0], x[len(x)-1], r.s.Present(sectionOf(x)))
 	}
-	refuse = false
+	*refuse = false
 	r.run(launch{label: "x again", enter: []arg{to(x)}, included: true})
 	r.s.memory.Staging.Trim()
-	refuse = true
+	*refuse = true
 	if err := end(true); !errors.Is(err, memory.ErrOutOfMemory) || r.s.Present(sectionOf(x)) {
 		t.Errorf("%v, present: %t", err, r.s.Present(sectionOf(x)))
 	}

@@ -29,7 +29,8 @@ type Construct struct {
 	NoWait bool
 	// Priority orders ready tasks, the highest first.
 	Priority int
-	// Always says that the task runs whatever happens to its predecessors (see tasks.Task).
+	// Always says that the task runs whatever happens to its predecessors (see tasks.Task), like the one
+	// that ends a data region.
 	Always bool
 	// Place, if not nil, is given up while the construct waits.
 	Place tasks.Place

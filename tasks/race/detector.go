@@ -168,7 +168,8 @@ func (d *Detector) Returned(t *Task) {
 	p := t.parent
 	p.blocked--
 	if t.event && t.returned && !t.ended {
-		// The end of the task, which is still to come, may follow more than its body.
+		// The end of the task, which is still to come, may follow more than its body: later siblings
+		// with matching items have to find the task.
 		d.clock.reset()
 		d.clock.add(p.position)
 		d.clock.add(t.position)
