@@ -297,7 +297,7 @@ func TestRecordOutlivesTheTool(t *testing.T) {
 		t.Helper()
 		must(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: &records}, func(ctx context.Context) error {
 			target := saxpyOn(t, k, 2, x, y)
-			target.NoWait = true
+			target.NoWait, target.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
 			return errors.Join(
 				rt.TargetEnterData(ctx, vkomp.TargetEnterData{NoWait: true, Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}, Depend: []vkomp.Depend{vkomp.InOut(y)}}),
 				rt.Target(ctx, target),
