@@ -138,7 +138,7 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
-	if err := d.openOwn(families, o.PipelineCache); err != nil {
+	if err := d.openOwn(families, queueIndices(p.properties.QueueFamilies, queues, interop), o.PipelineCache); err != nil {
 		d.destroy()
 		return nil, err
 	}
@@ -146,16 +146,14 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 	return d, nil
 }
 
-// openOwn opens a queue for each entry of families, and the pipeline cache. After an error the
-// queues are gone.
-func (d *Device) openOwn(families []int, cache []byte) (err error) {
-	counts := make(map[int]int)
-	for _, family := range families {
+// openOwn opens a queue for each entry of families, with its index in the family, and the pipeline
+// cache. After an error the queues are gone.
+func (d *Device) openOwn(families, indices []int, cache []byte) (err error) {
+	for k, family := range families {
 		var q *Queue
-		if q, err = d.openQueue(uint32(family), counts[family]); err != nil {
+		if q, err = d.openQueue(uint32(family), indices[k]); err != nil {
 			break
 		}
-		counts[family]++
 		d.queues = append(d.queues, q)
 	}
 	if err == nil {

@@ -92,9 +92,8 @@ func planQueues(families []QueueFamily, mostCompute, mostTransfer int) (plan []i
 // mostCompute 2 uses two of CT: the one of GCT is for interop.
 //
 // Drawing families come first because foreign work may draw, and because a family has queues to
-// spare there that would gain the scheduler nothing. The semaphores between such a queue and the
-// async ones, on which tasks run, cost no more than those between two async queues: 8 against
-// 14 µs (NVIDIA H100, where it is 181 µs between two queues of the drawing family).
+// spare there that would gain the scheduler nothing. See queueIndices for what the semaphores
+// between such a queue and the async ones cost.
 func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop int) (queues, interop []int) {
 	queues = planQueues(families, mostCompute, mostTransfer)
 	if mostInterop < 1 || len(queues) == 0 {
@@ -116,6 +115,28 @@ func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop i
 		}
 	}
 	return queues, nil
+}
+
+// queueIndices returns the index that each queue of a plan has within its family: first of queues,
+// then of interop. Both count up in that order, so that the scheduler has a family's first queues.
+// But where tasks run on queues of async families, and interop objects have queues of a drawing one,
+// these have the first ones there. On an NVIDIA H200, two semaphores, from the first async queue to
+// the first drawing one and back, take 12 µs, as between two async queues, but 324 µs if it is any
+// other drawing queue: the processor of the card has to change to another context.
+func queueIndices(families []QueueFamily, queues, interop []int) (indices []int) {
+	next := make([]int, len(families))
+	number := func(plan []int) (indices []int) {
+		for _, f := range plan {
+			indices = append(indices, next[f])
+			next[f]++
+		}
+		return indices
+	}
+	if len(queues) > 0 && len(interop) > 0 && !draws(families[queues[0]]) && draws(families[interop[0]]) {
+		first := number(interop)
+		return append(number(queues), first...)
+	}
+	return number(slices.Concat(queues, interop))
 }
 
 // queuesOf lists the queues of the families in the given order, at most most of them;

@@ -1,6 +1,7 @@
 package vk
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,6 +137,26 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 	}
 }
 
+// Interop objects have the first queues of a drawing family on which no task runs.
+func TestIndicesOfQueues(t *testing.T) {
+	for _, c := range []struct {
+		families        string
+		queues, interop []int
+		want            []int
+	}{
+		{"GCT16 T2 CT8", []int{2, 2, 0, 1, 1}, []int{0, 0}, []int{0, 1, 2, 0, 1, 0, 1}},
+		{"GCT16 T2 CT8", []int{2, 2, 0, 1, 1}, nil, []int{0, 1, 0, 0, 1}},
+		{"GCT1 CT4", []int{1, 1, 1, 0}, []int{1}, []int{0, 1, 2, 0, 3}},
+		{"GCT1 CT8 T2", []int{1, 1, 2, 2}, []int{0}, []int{0, 1, 0, 1, 0}},
+		{"GCT4", []int{0, 0, 0}, []int{0}, []int{0, 1, 2, 3}},
+		{"CT4", []int{0, 0, 0}, []int{0}, []int{0, 1, 2, 3}},
+	} {
+		if got := queueIndices(familiesOf(t, c.families), c.queues, c.interop); !slices.Equal(got, c.want) {
+			t.Errorf("%s, queues of families %v and %v for interop: indices %v; want %v", c.families, c.queues, c.interop, got, c.want)
+		}
+	}
+}
+
 // forEachFamilies calls do with every list of up to four families from kinds.
 func forEachFamilies(kinds []QueueFamily, do func([]QueueFamily)) {
 	var grow func(list []QueueFamily)
@@ -171,7 +192,8 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 			}
 			for _, mostInterop := range []int{-1, 1, 2} {
 				queues, interop := planDevice(families, most[0], most[1], mostInterop)
-				if why := wrongInterop(families, most[0], most[1], mostInterop, plan, queues, interop); why != "" {
+				why := wrongInterop(families, most[0], most[1], mostInterop, plan, queues, interop)
+				if why = cmp.Or(why, wrongIndices(families, queues, interop)); why != "" {
 					t.Fatalf("%v, at most %v: plan %v, with at most %d for interop %v and %v: %s",
 						families, most, plan, mostInterop, queues, interop, why)
 				}
@@ -181,6 +203,19 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 	if n := len(kinds); lists != 1+n+n*n+n*n*n+n*n*n*n {
 		t.Errorf("%d lists of families", lists)
 	}
+}
+
+// wrongIndices returns what is wrong with the indices of planned queues, or "".
+func wrongIndices(families []QueueFamily, queues, interop []int) string {
+	seen := make([]uint64, len(families))
+	for k, index := range queueIndices(families, queues, interop) {
+		f := slices.Concat(queues, interop)[k]
+		if index >= families[f].Count || seen[f]&(1<<index) != 0 {
+			return fmt.Sprintf("queue %d has index %d of family %d, as another has or none", k, index, f)
+		}
+		seen[f] |= 1 << index
+	}
+	return ""
 }
 
 // wrongPlan returns what is wrong with a plan, or "".
