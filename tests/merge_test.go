@@ -1,8 +1,11 @@
 package tests
 
 import (
+	"context"
+	_ "embed"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,5 +81,68 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 				t.Errorf("%d launches in %d dispatches, want fewer", launched, dispatches)
 			}
 		})
+	}
+}
+
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/walk.spv testdata/walk.comp
+
+//go:embed testdata/walk.spv
+var walkModule []byte
+
+// Merged kernels that loop as often as their push constants say do so each by its own.
+func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
+	merges := kernel.Merges(openDevice(t).Properties())
+	rt := vktest.Open(t)
+	ctx, limit := t.Context(), time.Now().Add(time.Minute)
+	k, err := rt.NewKernel(vkomp.KernelSource{Name: "walk", SPIRV: walkModule})
+	succeed(t, err)
+	const points = 40
+	places, want := make([][]uint32, points), make([][]uint32, points)
+	var maps []vkomp.Arg
+	for p := range places {
+		places[p] = make([]uint32, 1+p%9)
+		for i := range places[p] {
+			places[p][i] = uint32(10*p + i)
+		}
+		want[p] = slices.Clone(places[p])
+		maps = append(maps, vkomp.ToFrom(places[p]))
+	}
+	succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: maps}, func(ctx context.Context) error {
+		for round := range uint32(10) {
+			for p := range places {
+				// Each has its own values, and the number of its elements.
+				rounds, by := uint32(p)%5, [2]uint32{uint32(p) + 3, round + 7*uint32(p)}
+				for i := range want[p] {
+					for range rounds {
+						for range rounds {
+							want[p][i] = want[p][i]*by[0] + by[1]
+						}
+						want[p][i] += by[1]
+					}
+				}
+				if err := rt.Target(ctx, vkomp.Target{
+					Kernel: k, Range: vkomp.Range{X: len(places[p])}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(places[p])},
+					Args: []vkomp.Arg{vkomp.ToFrom(places[p]), vkomp.Value(rounds), vkomp.Value(uint32(len(places[p]))), vkomp.Value(by)},
+				}); err != nil {
+					return err
+				}
+			}
+			if err := rt.Taskwait(ctx); err != nil {
+				return err
+			}
+			// The second pipeline is compiled in the background.
+			for merges && rt.Stats().Pipelines < 2 && time.Now().Before(limit) {
+				runtime.Gosched()
+			}
+		}
+		return nil
+	}))
+	for p := range places {
+		if !slices.Equal(places[p], want[p]) {
+			t.Errorf("point %d is %v, want %v", p, places[p], want[p])
+		}
+	}
+	if merges && rt.Stats().Pipelines < 2 {
+		t.Error("the pipeline that merges was not compiled")
 	}
 }

@@ -296,7 +296,7 @@ func TestFoldRefusesFunctionsThatCannotBegin(t *testing.T) {
 		module [][]uint32
 		want   string
 	}{
-		{"no block", slices.Concat(header, variable, function(load)), "OpLoad: function %3 has no first block"},
+		{"no block", slices.Concat(header, variable, function(load)), "OpFunction: function %3 has no first block"},
 		{"no body", slices.Concat(header, variable, function(), [][]uint32{
 			op(opFunction, idVoid, 60, 0, idFunctionType), load, op(opFunctionEnd),
 		}), ""},

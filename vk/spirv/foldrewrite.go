@@ -9,21 +9,28 @@ const (
 )
 
 // findPrologue finds where to insert instructions at the beginning of the entry point's
-// function: after the variables at the beginning of its first block.
+// function.
 func (f *folding) findPrologue() error {
 	function := &f.functions[f.functionIndex.get(f.function)-1]
+	if f.prologue = f.prologueOf(function); f.prologue == 0 {
+		return f.at(function.start).errorf("function %%%d has no first block", f.function)
+	}
+	return nil
+}
+
+// prologueOf returns the offset of the last of the variables at the beginning of a function's first block, of
+// the block's label if there are none, and 0 for a function without a block.
+func (f *folding) prologueOf(function *function) (prologue int) {
 	for word := f.at(function.start).next(); ; {
 		in := f.at(word)
 		word = in.next()
 		switch {
-		case in.opcode == opLabel && f.prologue == 0, in.opcode == opVariable && f.prologue != 0:
-			f.prologue = in.word
-		case in.opcode == opFunctionParameter && f.prologue == 0:
+		case in.opcode == opLabel && prologue == 0, in.opcode == opVariable && prologue != 0:
+			prologue = in.word
+		case in.opcode == opFunctionParameter && prologue == 0:
 		case in.opcode == opLine, in.opcode == opNoLine, f.isSilent(in):
-		case f.prologue == 0:
-			return in.errorf("function %%%d has no first block", f.function)
 		default:
-			return nil // OpFunctionEnd ends the loop at the latest
+			return prologue // OpFunctionEnd ends the loop at the latest
 		}
 	}
 }
@@ -66,6 +73,7 @@ func (f *folding) rewrite() ([]uint32, error) {
 		if in.word == f.prologue {
 			f.emitPrologue()
 		}
+		f.emitPushedLoads(in.word)
 	}
 	if f.nextID > maxBound {
 		return nil, headerError(3, "bound on ids would be %d, above %d", f.nextID, maxBound)

@@ -25,7 +25,8 @@ type Merged struct {
 // Launch k has the workgroups of the dispatch whose z is k. In the variant,
 //
 //   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th,
-//   - the push constants of launch k begin at k times Merged.Stride,
+//   - the push constants of launch k begin at k times Merged.Stride; a function loads them once, at its
+//     beginning,
 //   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
 //     launch k alone.
 //
@@ -64,6 +65,7 @@ func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, erro
 	if f.merging.launches < 2 {
 		return Merged{}, f.entry.errorf("%d descriptors and %d bytes of push constants are too few for two launches", descriptors, pushBytes)
 	}
+	f.findPushedLoads()
 	words, err := f.rewrite()
 	return Merged{words, f.merging.launches, f.merging.stride}, err
 }
@@ -80,6 +82,10 @@ type merging struct {
 	block, outer uint32
 	// zero is a constant, the index of the only member of outer.
 	zero uint32
+	// loads are the push constants that functions load at their beginning, by the offset of the instruction
+	// behind which they do, and loaded has the id of what is loaded there for each load of the module.
+	loads  map[int][]pushedLoad
+	loaded map[uint32]uint32
 	// marked, decorated by folding.decorated and declared say how far the rewriting has come: see
 	// declareMerged.
 	marked, declared bool
@@ -367,7 +373,13 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 			f.emit(in.opcode, append(operands, o[3:]...)...)
 			return true, nil
 		}
-	case opArrayLength, opLoad:
+	case opLoad:
+		if id := g.loaded[o[1]]; id != 0 {
+			f.emit(opCopyObject, o[0], o[1], id)
+			return true, nil
+		}
+		return f.replaceOperand(in, 2)
+	case opArrayLength:
 		return f.replaceOperand(in, 2)
 	case opStore:
 		if f.mergedVariable(o[1]) == nil {

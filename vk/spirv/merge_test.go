@@ -281,3 +281,54 @@ func FuzzMerge(f *testing.F) {
 		}
 	})
 }
+
+// What a launch loads of the push constants in a loop, the variant loads before it, where it is no element of
+// an array.
+func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
+	for file, want := range map[string]struct{ first, behind int }{
+		"pushed.spv":  {6, 2}, // those of weights are behind
+		"address.spv": {2, 1}, // that of table is behind
+		"saxpy.spv":   {2, 0},
+	} {
+		t.Run(file, func(t *testing.T) {
+			m := parsed(t, file)
+			v, err := Merge(m, "main", 32, 256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, behind := pushedLoads(t, v.Words); first != want.first || behind != want.behind {
+				t.Errorf("%d loads in the first blocks of functions and %d behind, want %d and %d", first, behind, want.first, want.behind)
+			}
+		})
+	}
+}
+
+// pushedLoads counts the loads of push constants in the first blocks of functions, and those behind.
+func pushedLoads(t *testing.T, words []uint32) (first, behind int) {
+	t.Helper()
+	p, err := rescan(&Module{Words: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, function := range p.functions {
+		chains, blocks := map[uint32]bool{}, 0
+		for word := function.start; word < function.end; {
+			in := p.at(word)
+			word = in.next()
+			switch in.opcode {
+			case opLabel:
+				blocks++
+			case opAccessChain:
+				base, _ := p.definition(in.operands[2])
+				chains[in.operands[1]] = base.opcode == opVariable && storageClass(base.operands[2]) == classPushConstant
+			case opLoad:
+				if chains[in.operands[2]] && blocks == 1 {
+					first++
+				} else if chains[in.operands[2]] {
+					behind++
+				}
+			}
+		}
+	}
+	return first, behind
+}
