@@ -128,8 +128,21 @@ func (o *Queues) allowed(q *Queue, s *WaitSet) bool {
 // earliest returns the queue on which the work is estimated to finish first, the first one in
 // case of a tie.
 func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
+	o.untils = o.untils[:0]
+	for i := range s.Len() {
+		p := s.At(i)
+		o.untils = append(o.untils, o.all[p.Queue].until(p))
+	}
 	best, first := queues[0], ^uint64(0)
+	alike := uint64(0) // families of which an idle queue was looked at
 	for _, q := range queues {
+		if q.isIdle() {
+			family := uint64(1) << o.infos[q.index].Family
+			if alike&family != 0 {
+				continue // it would finish there when it does on the one before
+			}
+			alike |= family
+		}
 		if at := o.finishOn(q, s, work); at < first {
 			best, first = q, at
 		}
@@ -137,22 +150,26 @@ func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
 	return best
 }
 
-// finishOn estimates after how many nanoseconds work that follows s is complete if q runs it.
+// finishOn estimates after how many nanoseconds work that follows s is complete if q runs it. untils has how
+// long it takes until what is at the points of s is complete.
 func (o *Queues) finishOn(q *Queue, s *WaitSet, work uint64) uint64 {
-	level, ready := int32(0), uint64(0)
+	idle, level, ready := q.isIdle(), int32(0), uint64(0)
 	for i := range s.Len() {
 		if p := s.At(i); o.waitsFor(q, p) {
-			ready = max(ready, o.all[p.Queue].until(p)+o.crossing(q, o.all[p.Queue]))
-		} else {
+			ready = max(ready, o.untils[i]+o.crossing(q, o.all[p.Queue]))
+		} else if !idle {
 			level = max(level, q.after(p))
 		}
 	}
-	begin := q.backlog() + o.turns(q) + q.pending.work + StallCost*uint64(level)
-	if len(q.inFlight) == 0 && q.pending.Empty() {
-		begin += startCost
+	begin := o.turns(q) + startCost // a barrier before the first command waits for nothing
+	if !idle {
+		begin = q.backlog() + o.turns(q) + q.pending.work + StallCost*uint64(level)
 	}
 	return max(begin, ready) + work
 }
+
+// isIdle reports whether the queue has nothing to do.
+func (q *Queue) isIdle() bool { return len(q.inFlight) == 0 && q.pending.Empty() }
 
 // crossing returns the cost of following a command of another queue.
 func (o *Queues) crossing(q, other *Queue) uint64 {

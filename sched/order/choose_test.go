@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/vkomp/vkomp/vk"
+	"pgregory.net/rapid"
 )
 
 // work places a kernel of so many invocations on a queue.
@@ -112,4 +113,48 @@ func TestNothingIsGatheredBesideAQueueThatWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Idle queues of a family are alike, so one of them stands for all: the choice is that among all queues.
+func TestEarliestIsTheEarliestOfAll(t *testing.T) {
+	infos := []QueueInfo{{Compute: true}, {Compute: true}, {Compute: true}, {Compute: true}, {Family: 1, Compute: true, Draws: true}, {Family: 1, Compute: true, Draws: true}, {Family: 2, Compute: true}, {Family: 2, Compute: true}}
+	rapid.Check(t, func(r *rapid.T) {
+		o, _ := newStanding(infos)
+		var points []SyncPoint
+		for range rapid.IntRange(1, 30).Draw(r, "steps") {
+			q := o.All()[rapid.IntRange(0, len(infos)-1).Draw(r, "queue")]
+			switch rapid.IntRange(0, 4).Draw(r, "do") {
+			case 0, 1:
+				var after []SyncPoint
+				if len(points) > 0 && rapid.Bool().Draw(r, "behind another") {
+					after = append(after, rapid.SampledFrom(points).Draw(r, "point"))
+				}
+				points = append(points, dispatch(t, o, q, after...).At)
+				o.CountDispatches(q, 0, rapid.Uint64Range(0, 40_000).Draw(r, "invocations"))
+			case 2:
+				if !q.pending.Empty() {
+					submit(t, o, q)
+				}
+			case 3:
+				complete(o, q, q.sent)
+			default:
+				var s WaitSet
+				for range rapid.IntRange(0, 3).Draw(r, "points") {
+					if len(points) > 0 {
+						s.Add(rapid.SampledFrom(points).Draw(r, "point"))
+					}
+				}
+				work := rapid.Uint64Range(0, 20_000).Draw(r, "work")
+				got, best, first := o.earliest(o.All(), &s, work), o.All()[0], ^uint64(0)
+				for _, q := range o.All() {
+					if at := o.finishOn(q, &s, work); at < first {
+						best, first = q, at
+					}
+				}
+				if got != best {
+					t.Fatalf("queue %d is chosen, and queue %d finishes in %d ns", got.Index(), best.Index(), first)
+				}
+			}
+		}
+	})
 }

@@ -55,10 +55,11 @@ type Queues struct {
 	// refused are the batches that TakeRefused has not returned yet.
 	refused []Refused
 	// These are working memory: known of behindWrites, unskipped of follow, arrived of Arrive,
-	// refusing of refuse.
+	// refusing of refuse, untils of earliest.
 	known, refusing Clock
 	unskipped       SyncSet
 	arrived         []Arrived
+	untils          []uint64
 }
 
 // Init makes the queues of a device; the first one must have compute capability. mu guards them.
