@@ -138,7 +138,9 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 		return nil, faultError("PhysicalDevice.Open", &f)
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
-	if err := d.openOwn(families, queueIndices(p.properties.QueueFamilies, queues, interop), o.PipelineCache); err != nil {
+	// An application lends its queues in an order of its own.
+	first := p.adopted == nil && interopFirst(p.properties.QueueFamilies, queues, interop)
+	if err := d.openOwn(families, queueIndices(queues, interop, first), o.PipelineCache); err != nil {
 		d.destroy()
 		return nil, err
 	}

@@ -204,6 +204,19 @@ func checkQueues(t *testing.T, d *Device, want, wantInterop []int) {
 	if n := len(want) + len(wantInterop); len(seen) != n || len(timelines) != n || seen[0] || timelines[0] {
 		t.Errorf("%d queues have handles %v and timelines %v", n, seen, timelines)
 	}
+	adopted := d.physical.adopted
+	indices := queueIndices(want, wantInterop, adopted == nil && interopFirst(d.Properties().QueueFamilies, want, wantInterop))
+	for k, q := range d.allQueues() {
+		var h vulkan.Queue
+		vulkan.GetDeviceQueue(d.handle, q.Family(), uint32(indices[k]), &h)
+		handle := address(h)
+		if adopted != nil {
+			handle = adopted.queue(q.Family(), indices[k]).Handle
+		}
+		if q.Handle() != handle {
+			t.Errorf("queue %d is not the one with index %d of family %d", k, indices[k], q.Family())
+		}
+	}
 }
 
 func TestNumbersOfQueuesThatCannotBeAreRefused(t *testing.T) {

@@ -92,7 +92,7 @@ func planQueues(families []QueueFamily, mostCompute, mostTransfer int) (plan []i
 // mostCompute 2 uses two of CT: the one of GCT is for interop.
 //
 // Drawing families come first because foreign work may draw, and because a family has queues to
-// spare there that would gain the scheduler nothing. See queueIndices for what the semaphores
+// spare there that would gain the scheduler nothing. See interopFirst for what the semaphores
 // between such a queue and the async ones cost.
 func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop int) (queues, interop []int) {
 	queues = planQueues(families, mostCompute, mostTransfer)
@@ -117,14 +117,19 @@ func planDevice(families []QueueFamily, mostCompute, mostTransfer, mostInterop i
 	return queues, nil
 }
 
-// queueIndices returns the index that each queue of a plan has within its family: first of queues,
-// then of interop. Both count up in that order, so that the scheduler has a family's first queues.
-// But where tasks run on queues of async families, and interop objects have queues of a drawing one,
-// these have the first ones there. On an NVIDIA H200, two semaphores, from the first async queue to
-// the first drawing one and back, take 12 µs, as between two async queues, but 324 µs if it is any
-// other drawing queue: the processor of the card has to change to another context.
-func queueIndices(families []QueueFamily, queues, interop []int) (indices []int) {
-	next := make([]int, len(families))
+// interopFirst reports whether interop objects are to have the first queues of their family: where tasks run on
+// queues of async families, and the objects' queues are of a drawing one. On an NVIDIA H200, two
+// semaphores, from the first async queue to the first drawing one and back, take 12 µs, as between two async
+// queues, but 324 µs if it is the second drawing queue. So the scheduler's own drawing queue, which has only
+// what no other can execute, comes behind them.
+func interopFirst(families []QueueFamily, queues, interop []int) bool {
+	return len(queues) > 0 && len(interop) > 0 && !draws(families[queues[0]]) && draws(families[interop[0]])
+}
+
+// queueIndices returns the index that each queue of a plan has within its family: those of queues, then those
+// of interop. Both count up in that order, or in the other one.
+func queueIndices(queues, interop []int, interopFirst bool) (indices []int) {
+	next := make(map[int]int)
 	number := func(plan []int) (indices []int) {
 		for _, f := range plan {
 			indices = append(indices, next[f])
@@ -132,7 +137,7 @@ func queueIndices(families []QueueFamily, queues, interop []int) (indices []int)
 		}
 		return indices
 	}
-	if len(queues) > 0 && len(interop) > 0 && !draws(families[queues[0]]) && draws(families[interop[0]]) {
+	if interopFirst {
 		first := number(interop)
 		return append(number(queues), first...)
 	}

@@ -137,7 +137,7 @@ func TestInteropQueuesOfKnownDevices(t *testing.T) {
 	}
 }
 
-// Interop objects have the first queues of a drawing family on which no task runs.
+// Interop objects have the first queues of a drawing family where tasks run on queues of another one.
 func TestIndicesOfQueues(t *testing.T) {
 	for _, c := range []struct {
 		families        string
@@ -151,7 +151,8 @@ func TestIndicesOfQueues(t *testing.T) {
 		{"GCT4", []int{0, 0, 0}, []int{0}, []int{0, 1, 2, 3}},
 		{"CT4", []int{0, 0, 0}, []int{0}, []int{0, 1, 2, 3}},
 	} {
-		if got := queueIndices(familiesOf(t, c.families), c.queues, c.interop); !slices.Equal(got, c.want) {
+		first := interopFirst(familiesOf(t, c.families), c.queues, c.interop)
+		if got := queueIndices(c.queues, c.interop, first); !slices.Equal(got, c.want) {
 			t.Errorf("%s, queues of families %v and %v for interop: indices %v; want %v", c.families, c.queues, c.interop, got, c.want)
 		}
 	}
@@ -208,7 +209,7 @@ func TestQueuesOfAllSmallDevices(t *testing.T) {
 // wrongIndices returns what is wrong with the indices of planned queues, or "".
 func wrongIndices(families []QueueFamily, queues, interop []int) string {
 	seen := make([]uint64, len(families))
-	for k, index := range queueIndices(families, queues, interop) {
+	for k, index := range queueIndices(queues, interop, interopFirst(families, queues, interop)) {
 		f := slices.Concat(queues, interop)[k]
 		if index >= families[f].Count || seen[f]&(1<<index) != 0 {
 			return fmt.Sprintf("queue %d has index %d of family %d, as another has or none", k, index, f)

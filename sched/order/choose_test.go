@@ -39,7 +39,8 @@ func TestWorkBesideForeignWorkTakesAnotherQueueThatDraws(t *testing.T) {
 }
 
 // A kernel that follows a long one of another queue goes where the way is shortest: to the same
-// queue, and if that has much to do until then to one of another family rather than of its own.
+// queue, and if that has much to do until then to one of another family rather than of its own, unless one of
+// the two draws.
 func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
 	for name, c := range map[string]struct {
 		queues []QueueInfo
@@ -48,7 +49,8 @@ func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
 		"async":                        {[]QueueInfo{{Compute: true}, {Compute: true}}, 1},
 		"async and another":            {[]QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true}}, 2},
 		"that take turns":              {[]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}}, 0},
-		"that take turns, and another": {[]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}, {Family: 1, Compute: true}}, 2},
+		"that take turns, and another": {[]QueueInfo{{Compute: true, Draws: true}, {Compute: true, Draws: true}, {Family: 1, Compute: true}}, 0},
+		"async and one that draws":     {[]QueueInfo{{Compute: true}, {Compute: true}, {Family: 1, Compute: true, Draws: true}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := newStanding(c.queues)

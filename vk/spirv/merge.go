@@ -25,8 +25,8 @@ type Merged struct {
 // Launch k has the workgroups of the dispatch whose z is k. In the variant,
 //
 //   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th,
-//   - the push constants of launch k begin at k times Merged.Stride; a function loads them once, at its
-//     beginning,
+//   - the push constants of launch k begin at k times Merged.Stride; a function loads at its beginning those
+//     to which constant indices lead,
 //   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
 //     launch k alone.
 //
@@ -84,8 +84,10 @@ type merging struct {
 	zero uint32
 	// loads are the push constants that functions load at their beginning, by the offset of the instruction
 	// behind which they do, and loaded has the id of what is loaded there for each load of the module.
+	// places has these ids by that offset, type and path.
 	loads  map[int][]pushedLoad
 	loaded map[uint32]uint32
+	places map[string]uint32
 	// marked, decorated by folding.decorated and declared say how far the rewriting has come: see
 	// declareMerged.
 	marked, declared bool

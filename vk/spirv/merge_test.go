@@ -282,25 +282,47 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// What a launch loads of the push constants in a loop, the variant loads before it, where it is no element of
-// an array.
+// What a launch loads of the push constants in a loop, the variant loads before it where constant indices lead
+// to it.
 func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
 	for file, want := range map[string]struct{ first, behind int }{
-		"pushed.spv":  {6, 2}, // those of weights are behind
-		"address.spv": {2, 1}, // that of table is behind
-		"saxpy.spv":   {2, 0},
+		"pushed.spv":        {7, 2}, // those of two weights are behind
+		"pushedaddress.spv": {2, 0},
+		"address.spv":       {3, 0},
+		"saxpy.spv":         {2, 0},
 	} {
 		t.Run(file, func(t *testing.T) {
 			m := parsed(t, file)
-			v, err := Merge(m, "main", 32, 256)
-			if err != nil {
-				t.Fatal(err)
+			inBounds := &Module{Version: m.Version, EntryPoints: m.EntryPoints, Words: slices.Clone(m.Words)}
+			for _, word := range accessChains(t, m) {
+				inBounds.Words[word] = m.Words[word]&^0xffff | opInBoundsAccessChain
 			}
-			if first, behind := pushedLoads(t, v.Words); first != want.first || behind != want.behind {
-				t.Errorf("%d loads in the first blocks of functions and %d behind, want %d and %d", first, behind, want.first, want.behind)
+			for _, m := range []*Module{m, inBounds} {
+				v, err := Merge(m, "main", 32, 256)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first, behind := pushedLoads(t, v.Words); first != want.first || behind != want.behind {
+					t.Errorf("%d loads in the first blocks of functions and %d behind, want %d and %d", first, behind, want.first, want.behind)
+				}
 			}
 		})
 	}
+}
+
+// accessChains returns the offsets of a module's access chains.
+func accessChains(t *testing.T, m *Module) (words []int) {
+	t.Helper()
+	p, err := rescan(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := headerWords; word < len(p.words); word = p.at(word).next() {
+		if p.at(word).opcode == opAccessChain {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // pushedLoads counts the loads of push constants in the first blocks of functions, and those behind.
@@ -318,7 +340,7 @@ func pushedLoads(t *testing.T, words []uint32) (first, behind int) {
 			switch in.opcode {
 			case opLabel:
 				blocks++
-			case opAccessChain:
+			case opAccessChain, opInBoundsAccessChain:
 				base, _ := p.definition(in.operands[2])
 				chains[in.operands[1]] = base.opcode == opVariable && storageClass(base.operands[2]) == classPushConstant
 			case opLoad:

@@ -1,6 +1,9 @@
 package spirv
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // pushedLoad is a scalar, vector, matrix or pointer among the push constants that a function loads. In the variant
 // the function loads it once, at its beginning. A compiler takes a push constant of the original from where
@@ -18,7 +21,7 @@ func (f *folding) findPushedLoads() {
 	if g.block == 0 {
 		return
 	}
-	g.loads, g.loaded = make(map[int][]pushedLoad), make(map[uint32]uint32)
+	g.loads, g.loaded, g.places = make(map[int][]pushedLoad), make(map[uint32]uint32), make(map[string]uint32)
 	for i := range f.functions {
 		function := &f.functions[i]
 		prologue := f.prologueOf(function)
@@ -32,11 +35,11 @@ func (f *folding) findPushedLoads() {
 			o := in.operands
 			switch in.opcode {
 			case opAccessChain, opInBoundsAccessChain:
-				if v := g.variables[o[2]]; v != nil && v.class == classPushConstant && f.isSmall(v.held, o[3:]) {
+				if v := g.variables[o[2]]; v != nil && v.class == classPushConstant && f.isPlain(v.held, o[3:]) {
 					chains[o[1]] = in
 				}
 			case opLoad:
-				if chain, ok := chains[o[2]]; ok && len(o) == 3 {
+				if chain, ok := chains[o[2]]; ok {
 					g.loaded[o[1]] = f.pushedLoad(prologue, chain.operands, o[0])
 				}
 			}
@@ -47,28 +50,45 @@ func (f *folding) findPushedLoads() {
 // pushedLoad returns the id of a value that the variant loads behind the instruction at prologue, through a
 // chain with these operands.
 func (f *folding) pushedLoad(prologue int, chain []uint32, value uint32) uint32 {
-	loads := f.merging.loads[prologue]
-	i := slices.IndexFunc(loads, func(l pushedLoad) bool { return l.value == value && slices.Equal(l.path, chain[3:]) })
-	if i < 0 {
-		i = len(loads)
-		loads = append(loads, pushedLoad{chain[0], value, chain[3:], f.newID()})
-		f.merging.loads[prologue] = loads
+	g := f.merging
+	key := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(prologue)), value)
+	for _, index := range chain[3:] {
+		key = binary.NativeEndian.AppendUint32(key, index)
 	}
-	return loads[i].id
+	id := g.places[string(key)]
+	if id == 0 {
+		id = f.newID()
+		g.places[string(key)] = id
+		g.loads[prologue] = append(g.loads[prologue], pushedLoad{chain[0], value, chain[3:], id})
+	}
+	return id
 }
 
-// isSmall reports whether the part of a structure to which constants lead, given by their ids, is a scalar,
-// a vector, a matrix or a pointer, and no element of an array, of which there may be none.
-func (f *folding) isSmall(held uint32, path []uint32) bool {
+// isPlain reports whether the part of a structure to which indices lead, given by their ids, is a scalar, a
+// vector, a matrix or a pointer, and is there whatever the program does: the indices are constants, and there is
+// no array whose length is none.
+func (f *folding) isPlain(held uint32, path []uint32) bool {
 	for _, id := range path {
 		whole, _ := f.definition(held)
-		index, ok := f.definition(id)
+		index, ok := f.constant(id)
 		switch {
-		case !ok || index.opcode != opConstant || len(index.operands) != 3:
+		case !ok:
 			return false
-		case whole.opcode == opTypeStruct && int(index.operands[2]) < len(whole.operands)-1:
-			held = whole.operands[1+index.operands[2]]
-		case (whole.opcode == opTypeVector || whole.opcode == opTypeMatrix) && index.operands[2] < whole.operands[2]:
+		case whole.opcode == opTypeStruct:
+			members := whole.operands[1:]
+			if index >= uint32(len(members)) {
+				return false
+			}
+			held = members[index]
+		case whole.opcode == opTypeVector || whole.opcode == opTypeMatrix:
+			if index >= whole.operands[2] {
+				return false
+			}
+			held = whole.operands[1]
+		case whole.opcode == opTypeArray:
+			if length, ok := f.constant(whole.operands[2]); !ok || index >= length {
+				return false
+			}
 			held = whole.operands[1]
 		default:
 			return false
@@ -79,6 +99,15 @@ func (f *folding) isSmall(held uint32, path []uint32) bool {
 		return true
 	}
 	return false
+}
+
+// constant returns the value of a constant of 32 bits.
+func (f *folding) constant(id uint32) (value uint32, ok bool) {
+	in, _ := f.definition(id)
+	if in.opcode != opConstant || len(in.operands) != 3 {
+		return 0, false
+	}
+	return in.operands[2], true
 }
 
 // emitPushedLoads appends what a function loads at its beginning, behind an instruction of the module.

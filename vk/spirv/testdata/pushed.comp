@@ -1,6 +1,7 @@
 #version 450
 // Push constants that are loaded in loops, in a function too, and by indices that are no constants.
 layout(local_size_x = 32) in;
+layout(constant_id = 0) const uint last = 2;
 
 struct Step { uint count; vec2 by; };
 
@@ -22,7 +23,7 @@ float walk(float at) {
 void main() {
     float at = push.start.z;
     for (uint i = 0; i < push.rounds; i++) {
-        at = walk(at) + push.weights[i % 3] + push.weights[1];
+        at = walk(at) + push.weights[i % 3] + push.weights[1] + push.weights[last];
         at += (push.turn * vec2(at, 1)).x;
     }
     values[gl_GlobalInvocationID.x] = at;
