@@ -369,9 +369,12 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 		gate, group := r.gate(), tasks.NewGroup(nil)
 		g := r.region("dropped", func(context.Context) error { t.Error("the body runs"); return nil })
 		g.NoWait, g.Group = noWait, group
+		var cancel sync.Once // the construct can leave its place once more, to wait for the drop
 		g.Place = &countingPlace{leave: func() {
-			group.Cancel()
-			go gate.complete(nil)
+			cancel.Do(func() {
+				group.Cancel()
+				go gate.complete(nil)
+			})
 		}}
 		// A construct that waits for its task returns the error; a deferred one does not.
 		if err := r.h.Run(context.Background(), g); noWait && err != nil || !noWait && err != tasks.ErrCancelled {
