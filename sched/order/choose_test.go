@@ -73,6 +73,25 @@ func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
 	}
 }
 
+// A kernel that has to see what is complete on another queue begins on an idle one with a barrier that waits
+// for nothing: it does not come behind the first of several that need no order.
+func TestABarrierBeforeTheFirstCommandCostsNothing(t *testing.T) {
+	o, _ := newStanding([]QueueInfo{{Compute: true}, {Compute: true}})
+	first, second := o.All()[0], o.All()[1]
+	// On its own queue it is visible already, by the barrier before another kernel.
+	var s WaitSet
+	at := work(t, o, first, 16)
+	s.Add(at)
+	dispatch(t, o, first, at)
+	submit(t, o, first)
+	complete(o, first, first.Sent())
+	work(t, o, first, 16)
+	submit(t, o, first)
+	if q := o.KernelQueue(&s, 16); q != second {
+		t.Error("a kernel waits for one that it need not follow")
+	}
+}
+
 // Commands wait for more only beside a queue that is certain to come to an end.
 func TestNothingIsGatheredBesideAQueueThatWaits(t *testing.T) {
 	three := []QueueInfo{{Compute: true}, {Compute: true}, {Compute: true}}
