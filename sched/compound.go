@@ -341,7 +341,7 @@ func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *
 	} else {
 		stream.Append(&c.commands)
 	}
-	s.order.CountDispatches(q, len(c.launches), c.invocations)
+	s.order.CountDispatches(q, len(c.launches), order.Launch{Invocations: c.invocations})
 	s.order.CountBarriers(q, c.barriers)
 	return nil
 }

@@ -95,11 +95,13 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		}
 	}
 	compound := t.dispatch.compound
-	invocations := t.Range[0] * t.Range[1] * t.Range[2]
+	launch := order.Launch{}
 	if compound != nil {
-		invocations = compound.invocations
+		launch.Invocations = compound.invocations
+	} else {
+		launch = order.Launch{Invocations: t.Range[0] * t.Range[1] * t.Range[2], Bounded: t.dispatch.kernel.Bounded()}
 	}
-	q := s.order.KernelQueue(&s.order.placing, invocations)
+	q := s.order.KernelQueue(&s.order.placing, launch)
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
@@ -119,7 +121,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		timed.End(stream, vk.StageCompute)
 	}
 	if compound == nil {
-		s.order.CountDispatches(q, len(t.dispatch.plan.Calls), invocations)
+		s.order.CountDispatches(q, len(t.dispatch.plan.Calls), launch)
 	}
 	for i := range t.dispatch.arguments {
 		if a := &t.dispatch.arguments[i]; a.Allocation != nil {

@@ -239,8 +239,8 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 		a := &launch.arguments[i]
 		a.Follow(&s.order.placing, a.bytes())
 	}
-	invocations := l.extent[0] * l.extent[1] * l.extent[2]
-	q := s.order.KernelQueue(&s.order.placing, invocations)
+	known := order.Launch{Invocations: l.extent[0] * l.extent[1] * l.extent[2], Bounded: k.Bounded()}
+	q := s.order.KernelQueue(&s.order.placing, known)
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
@@ -255,7 +255,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	stream.Dispatch(*k.Ready(0), launch.ranges[:launch.used], l.push[:l.pushed], [3]uint32{}, l.groups)
 	s.mergeLocked(stream, k, 1)
 	timed.End(stream, vk.StageCompute)
-	s.order.CountDispatches(q, 1, invocations)
+	s.order.CountDispatches(q, 1, known)
 	for i := range launch.arguments[:launch.used] {
 		launch.arguments[i].usedLocked(at)
 	}

@@ -105,6 +105,9 @@ func (k *Kernel) ReadOnly(i int) bool {
 	return i < len(k.buffers) && (k.buffers[i].ReadOnly || !k.buffers[i].Used)
 }
 
+// Bounded reports whether an invocation takes no longer than its instructions: the kernel has no loop.
+func (k *Kernel) Bounded() bool { return !k.entry.Loops }
+
 // Name returns the kernel's label.
 func (k *Kernel) Name() string { return k.name }
 

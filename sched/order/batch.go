@@ -79,6 +79,8 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
 	// batch is closed.
 	work, cost uint64
+	// unbounded says that there is a kernel among the commands that may take much longer than estimated.
+	unbounded bool
 	// bytes is the number of bytes that the streams of all levels have room for, and counted[l] what level l
 	// counts for in it.
 	bytes   int
@@ -212,7 +214,7 @@ func (b *Batch) reset(value uint64) {
 	b.levels, b.stamps = b.levels[:0], b.stamps[:0]
 	b.foreign = Foreign{Waits: b.foreign.Waits[:0], Signals: b.foreign.Signals[:0]}
 	b.value, b.seq, b.stage, b.hostRead, b.commands, b.work, b.cost = value, 0, pending, false, 0, 0, 0
-	b.spare, b.err = false, nil
+	b.spare, b.err, b.unbounded = false, nil, false
 }
 
 // memory returns about how many bytes a recycled batch has for its next use. It looks at the levels of its last use

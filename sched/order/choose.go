@@ -62,9 +62,17 @@ func (b *Batch) stall() uint64 {
 	return SubmitCost + b.work + StallCost*uint64(max(len(b.levels)-1, 0))
 }
 
-// KernelQueue returns the queue for a kernel of that many invocations which follows s.
-func (o *Queues) KernelQueue(s *WaitSet, invocations uint64) *Queue {
-	return o.choose(o.computing, o.kernels, s, invocations/o.rates.Invocations)
+// KernelQueue returns the queue for a launch of a kernel which follows s.
+func (o *Queues) KernelQueue(s *WaitSet, l Launch) *Queue {
+	work := l.Invocations / o.rates.Invocations
+	if l.Bounded && o.staysHome(s, work) {
+		return o.home
+	}
+	q := o.choose(o.computing, o.kernels, s, work)
+	if l.Bounded && (s.Len() > 0 || o.home == nil) {
+		o.home = q
+	}
+	return q
 }
 
 // CopyQueue returns the queue for copies of so many bytes between host and device that follow s:
@@ -129,11 +137,7 @@ func (o *Queues) allowed(q *Queue, s *WaitSet) bool {
 // earliest returns the queue on which the work is estimated to finish first, the first one in
 // case of a tie.
 func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
-	o.untils = o.untils[:0]
-	for i := range s.Len() {
-		p := s.At(i)
-		o.untils = append(o.untils, o.all[p.Queue].until(p))
-	}
+	o.estimate(s)
 	best, first := queues[0], ^uint64(0)
 	alike := uint64(0) // families of which an idle queue was looked at
 	for _, q := range queues {
@@ -151,8 +155,16 @@ func (o *Queues) earliest(queues []*Queue, s *WaitSet, work uint64) *Queue {
 	return best
 }
 
-// finishOn estimates after how many nanoseconds work that follows s is complete if q runs it. untils has how
-// long it takes until what is at the points of s is complete.
+// estimate sets untils to how long it takes until what is at the points of s is complete.
+func (o *Queues) estimate(s *WaitSet) {
+	o.untils = o.untils[:0]
+	for i := range s.Len() {
+		p := s.At(i)
+		o.untils = append(o.untils, o.all[p.Queue].until(p))
+	}
+}
+
+// finishOn estimates after how many nanoseconds work that follows s is complete if q runs it, after estimate.
 func (o *Queues) finishOn(q *Queue, s *WaitSet, work uint64) uint64 {
 	idle, level, ready := q.isIdle(), int32(0), uint64(0)
 	for i := range s.Len() {

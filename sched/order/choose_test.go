@@ -11,7 +11,7 @@ import (
 func work(t *testing.T, o *Queues, q *Queue, invocations uint64) SyncPoint {
 	t.Helper()
 	at := dispatch(t, o, q).At
-	o.CountDispatches(q, 1, invocations)
+	o.CountDispatches(q, 1, Launch{Invocations: invocations})
 	return at
 }
 
@@ -22,18 +22,18 @@ func TestWorkBesideForeignWorkTakesAnotherQueueThatDraws(t *testing.T) {
 	first, second := o.All()[0], o.All()[1]
 	work(t, o, first, 100_000)
 	submit(t, o, first)
-	if q := o.KernelQueue(new(WaitSet), 16); q != first {
+	if q := o.KernelQueue(new(WaitSet), Launch{Invocations: 16}); q != first {
 		t.Error("a kernel goes to a queue that has to wait for its turn")
 	}
 	// A queue whose own work takes long keeps the other from its turn as well.
 	work(t, o, first, 2*foreignCost)
 	submit(t, o, first)
-	if q := o.KernelQueue(new(WaitSet), 16); q != first {
+	if q := o.KernelQueue(new(WaitSet), Launch{Invocations: 16}); q != first {
 		t.Error("a kernel goes to a queue that has to wait long for its turn")
 	}
 	first.Pending().AddForeign(Foreign{Waits: make([]vk.SemaphoreValue, 1)})
 	submit(t, o, first)
-	if q := o.KernelQueue(new(WaitSet), 16); q != second {
+	if q := o.KernelQueue(new(WaitSet), Launch{Invocations: 16}); q != second {
 		t.Error("a kernel goes behind foreign work")
 	}
 }
@@ -59,14 +59,14 @@ func TestCrossingsHaveTheCostOfTheirFamilies(t *testing.T) {
 			submit(t, o, first)
 			var s WaitSet
 			s.Add(at)
-			if q := o.KernelQueue(&s, 16); q != first {
+			if q := o.KernelQueue(&s, Launch{Invocations: 16}); q != first {
 				t.Errorf("a link of a chain goes to queue %d", q.Index())
 			}
 			for range 2 {
 				// What comes behind the predecessor takes longer than any crossing but the longest.
 				work(t, o, first, 20_000)
 			}
-			if q := o.KernelQueue(&s, 16); int(q.Index()) != c.want {
+			if q := o.KernelQueue(&s, Launch{Invocations: 16}); int(q.Index()) != c.want {
 				t.Errorf("it goes to queue %d, want %d", q.Index(), c.want)
 			}
 		})
@@ -87,7 +87,7 @@ func TestABarrierBeforeTheFirstCommandCostsNothing(t *testing.T) {
 	complete(o, first, first.Sent())
 	work(t, o, first, 16)
 	submit(t, o, first)
-	if q := o.KernelQueue(&s, 16); q != second {
+	if q := o.KernelQueue(&s, Launch{Invocations: 16}); q != second {
 		t.Error("a kernel waits for one that it need not follow")
 	}
 }
@@ -151,7 +151,7 @@ func TestEarliestIsTheEarliestOfAll(t *testing.T) {
 					after = append(after, rapid.SampledFrom(points).Draw(r, "point"))
 				}
 				points = append(points, dispatch(t, o, q, after...).At)
-				o.CountDispatches(q, 0, rapid.Uint64Range(0, 40_000).Draw(r, "invocations"))
+				o.CountDispatches(q, 0, Launch{Invocations: rapid.Uint64Range(0, 40_000).Draw(r, "invocations")})
 			case 2:
 				if !q.pending.Empty() {
 					submit(t, o, q)

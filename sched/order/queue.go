@@ -126,11 +126,11 @@ func (o *Queues) CountWithin(q *Queue, copies, fills int, bytes uint64) {
 	q.count(copies+fills, bytes/o.rates.Memory)
 }
 
-// CountDispatches counts dispatches, with the total number of invocations, that were added to the
-// pending batch.
-func (o *Queues) CountDispatches(q *Queue, n int, invocations uint64) {
+// CountDispatches counts the dispatches of a launch that were added to the pending batch.
+func (o *Queues) CountDispatches(q *Queue, n int, l Launch) {
 	q.stats.Dispatches += uint64(n)
-	q.count(n, invocations/o.rates.Invocations)
+	q.count(n, l.Invocations/o.rates.Invocations)
+	q.pending.unbounded = q.pending.unbounded || !l.Bounded
 }
 
 // CountBarriers counts n barriers among the commands that were added to a level of the pending batch.

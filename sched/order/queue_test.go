@@ -62,7 +62,7 @@ func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 		t.Fatal(err)
 	}
 	b.Level(at.Level).Fill(1, 0, 4, 0)
-	o.CountDispatches(q, 1, 1)
+	o.CountDispatches(q, 1, Launch{Invocations: 1})
 	task := &Task{At: at}
 	b.AddTask(task)
 	o.mu.Lock()

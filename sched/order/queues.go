@@ -23,6 +23,8 @@ type Queues struct {
 	ordinary       []*Queue
 	kernelFamilies uint64
 	rates          Rates
+	// home is the queue of the last bounded kernel (see home.go).
+	home *Queue
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
 	// startWaiter is the function passed to Init.
@@ -107,7 +109,9 @@ func (o *Queues) reserved(q *Queue) bool {
 
 // PlaceOn restricts the choice of queues: kernels, work within the device and small copies go to
 // computing, and large copies between host and device to copying if that is not empty.
-func (o *Queues) PlaceOn(computing, copying []*Queue) { o.computing, o.copying = computing, copying }
+func (o *Queues) PlaceOn(computing, copying []*Queue) {
+	o.computing, o.copying, o.home = computing, copying, nil
+}
 
 // OnClosing has a function called with each batch to which no more commands come, and the queue
 // to which it is about to be submitted.

@@ -8,6 +8,7 @@ type function struct {
 	uses      []use  // variables of the module, each once
 	calls     []call // each callee once
 	addresses bool   // makes pointers to physical storage buffers
+	loops     bool   // has a loop
 }
 
 // use is how a function uses a variable.
@@ -131,6 +132,8 @@ func (s *summarizer) instruction(in instruction) error {
 	switch in.opcode {
 	case opFunctionCall:
 		return s.call(in)
+	case opLoopMerge:
+		s.function.loops = true
 	case opAccessChain, opInBoundsAccessChain, opPtrAccessChain, opInBoundsPtrAccessChain, opRawAccessChainNV,
 		opCopyObject, opImageTexelPointer, opImage:
 		s.derive(o[1], o[2])

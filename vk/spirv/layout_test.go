@@ -221,3 +221,16 @@ func TestTypesWithoutLayout(t *testing.T) {
 		})
 	}
 }
+
+func TestLoopsOfCalledFunctionsCount(t *testing.T) {
+	for _, c := range []struct {
+		file, entry string
+		want        bool
+	}{
+		{"loops.spv", "round", true}, {"loops.spv", "straight", false}, {"pushed.spv", "main", true}, {"saxpy.spv", "main", false},
+	} {
+		if got := entryPoint(t, c.file, c.entry).Loops; got != c.want {
+			t.Errorf("%s, %q: loops %t, want %t", c.file, c.entry, got, c.want)
+		}
+	}
+}

@@ -76,6 +76,10 @@ type EntryPoint struct {
 	// storage buffers: it may access memory that no binding names.
 	UsesAddresses bool
 
+	// Loops says that the entry point has a loop, in its function or in one that it calls. Without
+	// one, each of its instructions is executed at most once for each call of its function.
+	Loops bool
+
 	// SpecConstants are the specialization constants of the whole module that
 	// have a SpecId, sorted by it. All entry points share the slice.
 	SpecConstants []SpecConstant

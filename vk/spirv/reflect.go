@@ -197,6 +197,7 @@ func (w *walker) open(function uint32, e *EntryPoint) {
 	w.stack = append(w.stack, frame{function: function})
 	f := &w.functions[function]
 	e.UsesAddresses = e.UsesAddresses || f.addresses
+	e.Loops = e.Loops || f.loops
 	for _, u := range f.uses {
 		used := &w.used[u.variable]
 		if used.round != w.round {

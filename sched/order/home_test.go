@@ -1,0 +1,171 @@
+package order
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// bounded is a small launch of a kernel without loops, and unbounded one of a kernel with loops.
+var bounded, unbounded = Launch{Invocations: 16, Bounded: true}, Launch{Invocations: 16}
+
+// homing is a device with three queues that run side by side. past is a point of the third one that is
+// complete.
+type homing struct {
+	*testing.T
+	*Queues
+	past SyncPoint
+}
+
+func newHoming(t *testing.T) *homing {
+	o, _ := newStanding([]QueueInfo{{Compute: true}, {Compute: true}, {Compute: true}})
+	h := &homing{T: t, Queues: o}
+	last := o.All()[2]
+	h.past = h.busy(last, bounded)
+	complete(o, last, last.Sent())
+	return h
+}
+
+// choose returns the queue for a launch that uses what was written at past.
+func (h *homing) choose(l Launch) *Queue {
+	var s WaitSet
+	s.Add(h.past)
+	return h.KernelQueue(&s, l)
+}
+
+// busy places a launch on a queue and submits it.
+func (h *homing) busy(q *Queue, l Launch) SyncPoint {
+	h.Helper()
+	at := h.pending(q, l)
+	submit(h.T, h.Queues, q)
+	return at
+}
+
+// pending places a launch on a queue, behind others as given.
+func (h *homing) pending(q *Queue, l Launch, after ...SyncPoint) SyncPoint {
+	h.Helper()
+	var s WaitSet
+	for _, p := range after {
+		s.Add(p)
+	}
+	b, at, err := h.Begin(q, &s)
+	if err != nil {
+		h.Fatal(err)
+	}
+	b.Level(at.Level).Fill(1, 0, 4, 0)
+	h.CountDispatches(q, 1, l)
+	return at
+}
+
+func TestBoundedKernelsStayOnOneQueue(t *testing.T) {
+	h := newHoming(t)
+	home := h.choose(bounded)
+	for range 2 {
+		h.busy(home, bounded)
+		if q := h.choose(bounded); q != home {
+			t.Errorf("a kernel leaves for queue %d", q.Index())
+		}
+	}
+}
+
+// One that follows nothing goes where it finishes first, and the others do not follow it.
+func TestKernelsThatFollowNothingHaveNoHome(t *testing.T) {
+	h := newHoming(t)
+	home := h.choose(bounded)
+	h.busy(home, bounded)
+	if q := h.KernelQueue(new(WaitSet), bounded); q == home {
+		t.Error("a kernel waits for one that it need not follow")
+	}
+	if q := h.choose(bounded); q != home {
+		t.Error("others follow it")
+	}
+}
+
+func TestKernelsWithLoopsGoWhereTheyFinishFirst(t *testing.T) {
+	h := newHoming(t)
+	home := h.choose(bounded)
+	h.busy(home, bounded)
+	if q := h.choose(unbounded); q == home {
+		t.Error("a kernel waits for another one that it need not follow")
+	}
+	if q := h.choose(bounded); q != home {
+		t.Error("those without loops follow it")
+	}
+}
+
+func TestBoundedKernelsLeaveAQueueThatHasMuchToDo(t *testing.T) {
+	h := newHoming(t)
+	home := h.choose(bounded)
+	h.busy(home, Launch{Invocations: 160_000 * h.rates.Invocations, Bounded: true}) // 160 µs
+	away := h.choose(bounded)
+	if away == home {
+		t.Fatal("a kernel waits for long")
+	}
+	complete(h.Queues, home, home.Sent())
+	if q := h.choose(bounded); q != away {
+		t.Error("the next one returns")
+	}
+}
+
+// Nobody knows when a kernel with loops is done.
+func TestBoundedKernelsDoNotWaitForKernelsWithLoops(t *testing.T) {
+	for name, place := range map[string]func(h *homing, q *Queue){
+		"in flight": func(h *homing, q *Queue) { h.busy(q, unbounded) },
+		"in flight, behind others": func(h *homing, q *Queue) {
+			h.busy(q, bounded)
+			h.busy(q, unbounded)
+		},
+		// The queue has something in flight as well: to begin there takes longer than on an idle one.
+		"pending": func(h *homing, q *Queue) {
+			h.busy(q, bounded)
+			h.pending(q, unbounded)
+			h.pending(q, bounded)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHoming(t)
+			home := h.choose(bounded)
+			place(h, home)
+			if q := h.choose(bounded); q == home {
+				t.Error("a kernel waits for one with loops that it need not follow")
+			}
+			// Batches that are used again have none.
+			complete(h.Queues, home, home.Sent())
+			for range 3 {
+				h.busy(home, bounded)
+				complete(h.Queues, home, home.Sent())
+			}
+			h.home = home
+			h.busy(home, bounded)
+			if q := h.choose(bounded); q != home {
+				t.Error("a kernel leaves the queue when that with loops is complete")
+			}
+		})
+	}
+}
+
+// What a task may use only on some families comes first, and so does what a program chooses at random or by
+// PlaceOn.
+func TestTheHomeIsNoChoiceOfAProgram(t *testing.T) {
+	h := newHoming(t)
+	h.infos[1].Family = 1
+	home := h.choose(bounded)
+	var s WaitSet
+	s.Add(h.past)
+	s.Limit(1 << 1)
+	if q := h.KernelQueue(&s, bounded); q != h.All()[1] {
+		t.Errorf("a kernel goes to queue %d, which may not use its memory", q.Index())
+	}
+	h.home = home
+	h.PlaceOn(h.All()[2:], nil)
+	if q := h.choose(bounded); q != h.All()[2] {
+		t.Errorf("a kernel goes to queue %d, on which none is to be placed", q.Index())
+	}
+	h.random = rand.New(rand.NewPCG(1, 0))
+	seen := make(map[*Queue]bool)
+	for range 100 {
+		seen[h.choose(bounded)] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("%d of 3 queues are chosen at random", len(seen))
+	}
+}
