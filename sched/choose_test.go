@@ -289,6 +289,52 @@ func TestTaskLeavesABusyQueueForWhatIsComplete(t *testing.T) {
 	r.expect("x", x, filled(16, 2)...)
 }
 
+// Small tasks that use what is complete stay on the queue of the others if their kernel has no loop. Nobody knows how
+// long one with a loop takes, so that others are not to wait for it. Resident tasks and others do the same.
+func TestKernelsWithoutLoopsStayTogether(t *testing.T) {
+	const tasks = 8
+	for _, c := range []struct {
+		kernel   string
+		resident bool
+		together bool
+	}{
+		{"add", true, true}, {"add", false, true}, {"addloop", true, false}, {"addloop", false, false},
+	} {
+		t.Run(fmt.Sprintf("%s, resident %t", c.kernel, c.resident), func(t *testing.T) {
+			r := newRig(t, onQueues, 1)
+			defer r.close()
+			r.watches = false
+			r.s.general = !c.resident
+			x := filled(16*tasks, 0)
+			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			round := func() {
+				for i := range tasks {
+					part := x[16*i : 16*i+16]
+					r.run(launch{label: "add", kernel: c.kernel, args: []arg{tofrom(part)}, constant: 1, out: [][]uint32{part}})
+				}
+			}
+			round()
+			r.taskwait()
+			before := r.kernelsOn()
+			r.d.hold()
+			round()
+			used := 0
+			for i, n := range r.kernelsOn() {
+				if n > before[i] {
+					used++
+				}
+			}
+			if (used == 1) != c.together {
+				t.Errorf("the kernels are on %d queues: %v, before %v", used, r.kernelsOn(), before)
+			}
+			r.d.release()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+			r.expect("x", x, filled(16*tasks, 2)...)
+		})
+	}
+}
+
 func TestLargeCopiesGoToTheQueueThatOnlyTransfers(t *testing.T) {
 	for _, c := range []struct {
 		bytes  int

@@ -46,6 +46,16 @@ func fakeKernelOf(name string) (k fakeKernel, ok bool) {
 	return k, ok
 }
 
+// fakeAdd is what the kernels add and addloop do.
+var fakeAdd = fakeKernel{
+	arguments: []fakeArgument{{true, 2}},
+	run: func(b [][]uint32, push []uint32, from, to uint64) {
+		for i, hi := rangeOf(push, from, to); i < hi; i++ {
+			b[0][i] += push[1]
+		}
+	},
+}
+
 // fakeKernels are those of testdata, by name.
 var fakeKernels = map[string]fakeKernel{
 	"mix": {
@@ -64,14 +74,8 @@ var fakeKernels = map[string]fakeKernel{
 			}
 		},
 	},
-	"add": {
-		arguments: []fakeArgument{{true, 2}},
-		run: func(b [][]uint32, push []uint32, from, to uint64) {
-			for i, hi := rangeOf(push, from, to); i < hi; i++ {
-				b[0][i] += push[1]
-			}
-		},
-	},
+	"add":     fakeAdd,
+	"addloop": fakeAdd,
 	"stencil": {
 		arguments: []fakeArgument{{true, -1}, {false, -1}, {false, -1}, {false, -1}},
 		run: func(b [][]uint32, push []uint32, from, to uint64) {

@@ -1,6 +1,7 @@
 package sched
 
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/add.spv testdata/add.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/addloop.spv testdata/addloop.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/mix.spv testdata/mix.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/read.spv testdata/read.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/set.spv testdata/set.comp

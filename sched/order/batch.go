@@ -79,7 +79,8 @@ type Batch struct {
 	// work is the estimated cost of the commands, in nanoseconds; cost is Queue.cost once the
 	// batch is closed.
 	work, cost uint64
-	// unbounded says that there is a kernel among the commands that may take much longer than estimated.
+	// unbounded says that there is a kernel among the commands that may take much longer than estimated, or
+	// in a batch for which this one waits.
 	unbounded bool
 	// bytes is the number of bytes that the streams of all levels have room for, and counted[l] what level l
 	// counts for in it.

@@ -69,7 +69,7 @@ func (o *Queues) KernelQueue(s *WaitSet, l Launch) *Queue {
 		return o.home
 	}
 	q := o.choose(o.computing, o.kernels, s, work)
-	if l.Bounded && (s.Len() > 0 || o.home == nil) {
+	if l.Bounded && s.families == 0 && (s.Len() > 0 || o.home == nil) {
 		o.home = q
 	}
 	return q

@@ -49,6 +49,7 @@ func (o *Queues) follow(q *Queue, s *SyncSet) (level int32, err error) {
 			q.pending.wait(p.Queue, value, known)
 			if b := other.batchInFlight(value); b != nil {
 				q.seen.Join(b.seen)
+				q.pending.unbounded = q.pending.unbounded || b.unbounded
 			}
 		}
 	}

@@ -11,23 +11,30 @@ type Launch struct {
 // A kernel that goes where it is estimated to finish first may start some microseconds earlier on an idle
 // queue, but then what follows it and others has to wait for several queues, and there are more submissions. That
 // pays for kernels that keep a queue busy for long, of which the estimates know nothing where kernels have
-// loops. Where they have none the estimates hold, and such kernels stay on one queue, the home, unless that
-// has much to do: a graph of many small tasks, such as a stencil, becomes a few batches of one queue. Only those
-// stay that use what other commands have written. What follows nothing may go elsewhere, and is no reason
-// for others to go there, too.
+// loops. Where they have none the estimates are seldom far off, and such kernels stay on one queue, the
+// home, unless that has much to do: a graph of many small tasks, such as a stencil, becomes a few batches of one
+// queue. Only those stay that use what other commands have written. What follows nothing may go
+// elsewhere, and is no reason for others to go there, too.
 
 // staying is how long, in nanoseconds, a bounded kernel may have to wait at home by what is estimated: several times
 // what it takes to begin on an idle queue and to cross to that and back.
 const staying = 80_000
 
-// staysHome reports whether a bounded kernel of so many nanoseconds that follows s stays on the home queue.
+// staysHome reports whether a bounded kernel of so many nanoseconds that follows s stays on the home queue. It does
+// not wait there for kernels with loops, since nobody knows how long they take.
 func (o *Queues) staysHome(s *WaitSet, work uint64) bool {
 	q := o.home
-	if len(o.computing) < 2 || q == nil || s.Len() == 0 || o.random != nil || !o.allowed(q, s) || q.pending.unbounded {
+	if len(o.computing) < 2 || q == nil || s.Len() == 0 || o.random != nil || !o.allowed(q, s) || q.backlog() > staying || q.pending.unbounded {
 		return false
 	}
 	for _, b := range q.inFlight {
 		if b.unbounded {
+			return false
+		}
+	}
+	for i := range s.Len() {
+		p := s.At(i)
+		if b := o.UnderWay(p); o.waitsFor(q, p) && b != nil && b.unbounded {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package order
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -143,8 +144,46 @@ func TestBoundedKernelsDoNotWaitForKernelsWithLoops(t *testing.T) {
 	}
 }
 
+// One that follows a kernel with loops on another queue does not wait for it at home, where others would wait, too,
+// and neither does one that follows that one.
+func TestBoundedKernelsThatFollowKernelsWithLoopsAreNotAtHome(t *testing.T) {
+	h := newHoming(t)
+	home := h.choose(bounded)
+	h.busy(home, bounded)
+	away := h.choose(unbounded)
+	var s WaitSet
+	s.Add(h.busy(away, unbounded))
+	if q := h.KernelQueue(&s, bounded); q == home {
+		t.Error("it waits at home for a kernel with loops")
+	}
+	h.home = home
+	third := h.All()[3-home.Index()-away.Index()]
+	at := h.pending(third, bounded, s.First())
+	submit(t, h.Queues, third)
+	s.Set(at)
+	if q := h.KernelQueue(&s, bounded); q == home {
+		t.Error("the one behind it does")
+	}
+}
+
+// A short wait for another queue is no reason to leave, and one that ends late is.
+func TestBoundedKernelsWaitAtHomeForOtherQueuesNotForLong(t *testing.T) {
+	for invocations, stays := range map[uint64]bool{16: true, 160_000: false} { // at an invocation a nanosecond
+		h := newHoming(t)
+		home := h.choose(bounded)
+		h.busy(home, bounded)
+		other := h.All()[(home.Index()+1)%3]
+		h.busy(other, bounded) // so that home is not the only busy queue
+		var s WaitSet
+		s.Add(h.busy(other, Launch{Invocations: invocations, Bounded: true}))
+		if q := h.KernelQueue(&s, bounded); (q == home) != stays {
+			t.Errorf("behind %d invocations on queue %d, the kernel goes to queue %d, home is %d", invocations, other.Index(), q.Index(), home.Index())
+		}
+	}
+}
+
 // What a task may use only on some families comes first, and so does what a program chooses at random or by
-// PlaceOn.
+// PlaceOn. Tasks that may use less than others do not take these along.
 func TestTheHomeIsNoChoiceOfAProgram(t *testing.T) {
 	h := newHoming(t)
 	h.infos[1].Family = 1
@@ -155,10 +194,22 @@ func TestTheHomeIsNoChoiceOfAProgram(t *testing.T) {
 	if q := h.KernelQueue(&s, bounded); q != h.All()[1] {
 		t.Errorf("a kernel goes to queue %d, which may not use its memory", q.Index())
 	}
-	h.home = home
-	h.PlaceOn(h.All()[2:], nil)
-	if q := h.choose(bounded); q != h.All()[2] {
-		t.Errorf("a kernel goes to queue %d, on which none is to be placed", q.Index())
+	if q := h.choose(bounded); q != home {
+		t.Errorf("the next one goes to queue %d", q.Index())
+	}
+	for _, only := range h.All() {
+		h.PlaceOn([]*Queue{only}, nil)
+		if q := h.choose(bounded); q != only {
+			t.Errorf("a kernel goes to queue %d, on which none is to be placed", q.Index())
+		}
+	}
+	for _, not := range h.All() {
+		h.home = not
+		others := slices.DeleteFunc(slices.Clone(h.All()), func(q *Queue) bool { return q == not })
+		h.PlaceOn(others, nil)
+		if q := h.choose(bounded); q == not {
+			t.Errorf("a kernel goes to queue %d, on which none is to be placed", q.Index())
+		}
 	}
 	h.random = rand.New(rand.NewPCG(1, 0))
 	seen := make(map[*Queue]bool)

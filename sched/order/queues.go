@@ -23,7 +23,7 @@ type Queues struct {
 	ordinary       []*Queue
 	kernelFamilies uint64
 	rates          Rates
-	// home is the queue of the last bounded kernel (see home.go).
+	// home is the queue on which bounded kernels stay (see home.go).
 	home *Queue
 	// random, if not nil, chooses among the queues that can run a command.
 	random *rand.Rand
@@ -57,7 +57,7 @@ type Queues struct {
 	// refused are the batches that TakeRefused has not returned yet.
 	refused []Refused
 	// These are working memory: known of behindWrites, unskipped of follow, arrived of Arrive,
-	// refusing of refuse, untils of earliest.
+	// refusing of refuse, untils of estimate.
 	known, refusing Clock
 	unskipped       SyncSet
 	arrived         []Arrived
