@@ -26,7 +26,7 @@
 // A device has several queues. Each has a pending batch and a timeline, whose values its batches
 // signal. A command goes to the queue on which it is estimated to finish first. Following a
 // command of another queue costs a semaphore wait, and using an idle queue costs a submission, so
-// a few small tasks stay on one queue. So do kernels without loops, whose estimates hold (see
+// a few small tasks stay on one queue. So do kernels without loops, as a rule (see
 // home.go). Large copies go to a queue that only transfers. Before a
 // batch waits for another, the latter is submitted, and so is what the waiting queue has
 // collected by then. No wait therefore reaches the driver before its signal, and no command waits
