@@ -255,7 +255,7 @@ func TestChainStaysOnItsQueue(t *testing.T) {
 			}
 			r.heavy("another", y, invocations)
 			if apart := slices.Max(r.kernelsOn()) == 30; apart != (invocations == long) {
-				t.Errorf("a task that follows nothing is apart from the chain: %t; kernels by queue %v", apart, r.kernelsOn())
+				t.Errorf("a task that does not depend on the chain is apart from it: %t; kernels by queue %v", apart, r.kernelsOn())
 			}
 			r.d.release()
 			r.taskwait()

@@ -328,6 +328,10 @@ func (a *argument) storage() compoundStorage {
 	return compoundStorage{vk.Buffer(a.Block.ID), a.Offset + a.at, a.padded()}
 }
 
+// launch returns what is known beforehand of how long the task takes. It is not bounded: it has levels one behind the
+// other, and such tasks are to run side by side where nothing orders them.
+func (c *Compound) launch() order.Launch { return order.Launch{Invocations: c.invocations} }
+
 // placeLocked adds the commands to a level of the pending batch of a queue.
 func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *vk.Stream) error {
 	// Another task can have encoded them for other storage since this one has entered.
@@ -341,7 +345,7 @@ func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *
 	} else {
 		stream.Append(&c.commands)
 	}
-	s.order.CountDispatches(q, len(c.launches), order.Launch{Invocations: c.invocations})
+	s.order.CountDispatches(q, len(c.launches), c.launch())
 	s.order.CountBarriers(q, c.barriers)
 	return nil
 }

@@ -95,10 +95,9 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		}
 	}
 	compound := t.dispatch.compound
-	launch := order.Launch{}
+	var launch order.Launch
 	if compound != nil {
-		// It takes as long as its levels, and independent ones are to run side by side.
-		launch.Invocations = compound.invocations
+		launch = compound.launch()
 	} else {
 		launch = order.Launch{Invocations: t.Range[0] * t.Range[1] * t.Range[2], Bounded: t.dispatch.kernel.Bounded()}
 	}

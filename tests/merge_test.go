@@ -54,9 +54,8 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 					}))
 				}
 				succeed(t, rt.Taskwait(ctx))
-				// The second pipeline is compiled in the background.
-				for merges && debug != "path=general" && rt.Stats().Pipelines < 2 && time.Now().Before(limit) {
-					runtime.Gosched()
+				if merges && debug != "path=general" {
+					awaitMerging(rt, limit)
 				}
 			}
 			var from []vkomp.Arg
@@ -81,6 +80,14 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 				t.Errorf("%d launches in %d dispatches, want fewer", launched, dispatches)
 			}
 		})
+	}
+}
+
+// awaitMerging waits for the second pipeline of a kernel, which merges its launches and is compiled in the
+// background, or until a time.
+func awaitMerging(rt *vkomp.Runtime, limit time.Time) {
+	for rt.Stats().Pipelines < 2 && time.Now().Before(limit) {
+		runtime.Gosched()
 	}
 }
 
@@ -130,9 +137,8 @@ func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
 			if err := rt.Taskwait(ctx); err != nil {
 				return err
 			}
-			// The second pipeline is compiled in the background.
-			for merges && rt.Stats().Pipelines < 2 && time.Now().Before(limit) {
-				runtime.Gosched()
+			if merges {
+				awaitMerging(rt, limit)
 			}
 		}
 		return nil

@@ -139,8 +139,8 @@ func (p *PhysicalDevice) openQueues(queues, interop []int, o DeviceOptions) (*De
 	}
 	d.handle = dispatchable[vulkan.Device](uintptr(d.c.handle))
 	// An application lends its queues in an order of its own.
-	first := p.adopted == nil && interopFirst(p.properties.QueueFamilies, queues, interop)
-	if err := d.openOwn(families, queueIndices(queues, interop, first), o.PipelineCache); err != nil {
+	before := p.adopted == nil && interopFirst(p.properties.QueueFamilies, queues, interop)
+	if err := d.openOwn(families, queueIndices(queues, interop, before), o.PipelineCache); err != nil {
 		d.destroy()
 		return nil, err
 	}

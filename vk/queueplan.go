@@ -127,8 +127,8 @@ func interopFirst(families []QueueFamily, queues, interop []int) bool {
 }
 
 // queueIndices returns the index that each queue of a plan has within its family: those of queues, then those
-// of interop. Both count up in that order, or in the other one.
-func queueIndices(queues, interop []int, interopFirst bool) (indices []int) {
+// of interop. Both count up in that order or, if those of interop go before, in the other one.
+func queueIndices(queues, interop []int, before bool) (indices []int) {
 	next := make(map[int]int)
 	number := func(plan []int) (indices []int) {
 		for _, f := range plan {
@@ -137,7 +137,7 @@ func queueIndices(queues, interop []int, interopFirst bool) (indices []int) {
 		}
 		return indices
 	}
-	if interopFirst {
+	if before {
 		first := number(interop)
 		return append(number(queues), first...)
 	}

@@ -33,9 +33,10 @@ func (o *Queues) staysHome(s *WaitSet, work uint64) bool {
 		}
 	}
 	for i := range s.Len() {
-		p := s.At(i)
-		if b := o.UnderWay(p); o.waitsFor(q, p) && b != nil && b.unbounded {
-			return false
+		if p := s.At(i); o.waitsFor(q, p) {
+			if b := o.UnderWay(p); b != nil && b.unbounded {
+				return false
+			}
 		}
 	}
 	o.estimate(s)

@@ -44,17 +44,7 @@ func (h *homing) busy(q *Queue, l Launch) SyncPoint {
 // pending places a launch on a queue, behind others as given.
 func (h *homing) pending(q *Queue, l Launch, after ...SyncPoint) SyncPoint {
 	h.Helper()
-	var s WaitSet
-	for _, p := range after {
-		s.Add(p)
-	}
-	b, at, err := h.Begin(q, &s)
-	if err != nil {
-		h.Fatal(err)
-	}
-	b.Level(at.Level).Fill(1, 0, 4, 0)
-	h.CountDispatches(q, 1, l)
-	return at
+	return placeLaunch(h.T, h.Queues, q, l, after...).At
 }
 
 func TestBoundedKernelsStayOnOneQueue(t *testing.T) {
@@ -68,28 +58,23 @@ func TestBoundedKernelsStayOnOneQueue(t *testing.T) {
 	}
 }
 
-// One that follows nothing goes where it finishes first, and the others do not follow it.
-func TestKernelsThatFollowNothingHaveNoHome(t *testing.T) {
-	h := newHoming(t)
-	home := h.choose(bounded)
-	h.busy(home, bounded)
-	if q := h.KernelQueue(new(WaitSet), bounded); q == home {
-		t.Error("a kernel waits for one that it need not follow")
-	}
-	if q := h.choose(bounded); q != home {
-		t.Error("others follow it")
-	}
-}
-
-func TestKernelsWithLoopsGoWhereTheyFinishFirst(t *testing.T) {
-	h := newHoming(t)
-	home := h.choose(bounded)
-	h.busy(home, bounded)
-	if q := h.choose(unbounded); q == home {
-		t.Error("a kernel waits for another one that it need not follow")
-	}
-	if q := h.choose(bounded); q != home {
-		t.Error("those without loops follow it")
+// Kernels that follow nothing and kernels with loops go where they finish first, and the others do not follow them.
+func TestKernelsWithoutAHomeGoWhereTheyFinishFirst(t *testing.T) {
+	for name, choose := range map[string]func(h *homing) *Queue{
+		"follows nothing": func(h *homing) *Queue { return h.KernelQueue(new(WaitSet), bounded) },
+		"has loops":       func(h *homing) *Queue { return h.choose(unbounded) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHoming(t)
+			home := h.choose(bounded)
+			h.busy(home, bounded)
+			if choose(h) == home {
+				t.Error("a kernel waits for another one that it need not follow")
+			}
+			if h.choose(bounded) != home {
+				t.Error("others follow it")
+			}
+		})
 	}
 }
 

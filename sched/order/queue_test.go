@@ -49,9 +49,15 @@ func newStanding(infos []QueueInfo) (*Queues, *standing) {
 	return o, d
 }
 
-// dispatch places a kernel of a new task on a queue, behind the given points, and submits what that
-// closes.
+// dispatch is placeLaunch for a kernel of one invocation.
 func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
+	t.Helper()
+	return placeLaunch(t, o, q, Launch{Invocations: 1}, after...)
+}
+
+// placeLaunch places the kernel of a new task on a queue, behind the given points, and submits what that
+// closes.
+func placeLaunch(t *testing.T, o *Queues, q *Queue, l Launch, after ...SyncPoint) *Task {
 	t.Helper()
 	var s WaitSet
 	for _, p := range after {
@@ -62,7 +68,7 @@ func dispatch(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 		t.Fatal(err)
 	}
 	b.Level(at.Level).Fill(1, 0, 4, 0)
-	o.CountDispatches(q, 1, Launch{Invocations: 1})
+	o.CountDispatches(q, 1, l)
 	task := &Task{At: at}
 	b.AddTask(task)
 	o.mu.Lock()

@@ -375,13 +375,11 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 			f.emit(in.opcode, append(operands, o[3:]...)...)
 			return true, nil
 		}
-	case opLoad:
+	case opArrayLength, opLoad:
 		if id := g.loaded[o[1]]; id != 0 {
 			f.emit(opCopyObject, o[0], o[1], id)
 			return true, nil
 		}
-		return f.replaceOperand(in, 2)
-	case opArrayLength:
 		return f.replaceOperand(in, 2)
 	case opStore:
 		if f.mergedVariable(o[1]) == nil {

@@ -310,6 +310,58 @@ func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
 	}
 }
 
+// Only what is there whatever the program does is loaded without being asked for.
+func TestOnlyPlainPartsOfPushConstantsAreLoadedOnce(t *testing.T) {
+	p, err := rescan(parsed(t, "pushed.spv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFolding(p, 0, 0)
+	push := uint32(0) // the structure
+	for _, v := range p.variables {
+		if v.class == classPushConstant {
+			if push, err = p.pointee(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ids := make(map[uint32]uint32) // of constants, by value
+	last := uint32(0)              // of the specialization constant, whose value is 2
+	for word := headerWords; word < p.functions[0].start; word = p.at(word).next() {
+		switch in := p.at(word); in.opcode {
+		case opConstant:
+			ids[in.operands[2]] = in.operands[1]
+		case opSpecConstant:
+			last = in.operands[1]
+		}
+	}
+	for _, c := range []struct {
+		path []uint32 // values
+		want bool
+	}{
+		{[]uint32{0}, true}, {[]uint32{1}, true}, {[]uint32{3}, true}, // a scalar, a vector, a matrix
+		{[]uint32{2}, false}, {[]uint32{4}, false}, {nil, false}, // structures and an array
+		{[]uint32{32}, false},                           // no member
+		{[]uint32{1, 2}, true}, {[]uint32{1, 3}, false}, // components of a vector of three
+		{[]uint32{3, 1}, true}, {[]uint32{3, 2}, false}, // columns of a matrix of two
+		{[]uint32{4, 2}, true}, {[]uint32{4, 3}, false}, // elements of an array of three
+		{[]uint32{2, 1, 1}, true}, {[]uint32{0, 0}, false}, // in a structure, and in a scalar
+	} {
+		path := make([]uint32, len(c.path))
+		for i, value := range c.path {
+			if path[i] = ids[value]; path[i] == 0 {
+				t.Fatalf("there is no constant %d", value)
+			}
+		}
+		if got := f.isPlain(push, path); got != c.want {
+			t.Errorf("%v: %t, want %t", c.path, got, c.want)
+		}
+	}
+	if f.isPlain(push, []uint32{ids[4], last}) {
+		t.Error("an element that a specialization constant chooses")
+	}
+}
+
 // accessChains returns the offsets of a module's access chains.
 func accessChains(t *testing.T, m *Module) (words []int) {
 	t.Helper()
