@@ -12,8 +12,7 @@
 //	                       copy-in       ing batch     vkQueueSubmit
 //
 // The scheduler's lock is held for all of these but the host's copies and the submission. While many
-// tasks are created, a goroutine of its own starts and submits them; with one processor, other goroutines
-// do so now and then in its place: see intake.
+// tasks are created, they start in groups, which a goroutine of its own submits: see intake.
 //
 // What has to come before what, on which queue a command goes, and when a batch is submitted,
 // is the affair of sched/order: its documentation has the pictures.

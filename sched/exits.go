@@ -23,10 +23,16 @@ type exits struct {
 // finishDone finishes the tasks whose commands are complete, one after the other, because the exit of
 // a task must not come before that of a task which it follows. If another goroutine is doing so, that
 // one finishes the tasks that have been added as well.
-func (s *Scheduler) finishDone(w *tasks.Work) {
+func (s *Scheduler) finishDone(w *tasks.Work) { s.finishSome(false, w) }
+
+// finishResidents is finishDone for a goroutine that has tasks to create: if there are other tasks than resident ones,
+// or ones with an observer, it leaves them and those behind them to another goroutine.
+func (s *Scheduler) finishResidents(w *tasks.Work) { s.finishSome(true, w) }
+
+func (s *Scheduler) finishSome(residents bool, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.exits.finishing {
+	if s.exits.finishing || len(s.exits.done) == 0 {
 		return
 	}
 	s.exits.finishing = true
@@ -39,12 +45,12 @@ func (s *Scheduler) finishDone(w *tasks.Work) {
 		}
 		s.exits.finishing = false
 	}()
-	s.finishRoundLocked(w)
+	s.finishRoundLocked(residents, w)
 }
 
 // finishRoundLocked finishes the tasks that are in s.exits.done now, and unlocks mu meanwhile. If an
 // observer ends the goroutine, the tasks that are left are in s.exits.done again.
-func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
+func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 	done, next := s.exits.done, 0
 	s.exits.done, s.exits.spare = s.exits.spare[:0], nil
 	s.mu.Unlock()
@@ -60,11 +66,17 @@ func (s *Scheduler) finishRoundLocked(w *tasks.Work) {
 		var t *target
 		switch owner := done[next].Owner.(type) {
 		case *target:
+			if residents {
+				return
+			}
 			t = owner
 			done[next] = nil
 			next++
 		case *resident:
 			if owner.heard() {
+				if residents {
+					return
+				}
 				t = s.endWatched(done, &next, w)
 			} else {
 				t = s.endResidents(done, &next, w)
@@ -100,6 +112,6 @@ func (s *Scheduler) finishMore() (over bool) {
 		s.exits.finishing = false
 		return true
 	}
-	s.finishRoundLocked(w)
+	s.finishRoundLocked(false, w)
 	return false
 }

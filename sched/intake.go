@@ -3,42 +3,48 @@ package sched
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 )
 
-// intake has resident tasks that are to start. Goroutines that create many tasks leave them here, so that
-// they need neither the scheduler's lock nor the driver: another goroutine, the placer, starts the tasks and
-// submits their batches, and what it works with stays in the cache of one processor.
+// intake has resident tasks that are to start. Goroutines that create many tasks leave them here, and when a
+// group of them has been created, one of these goroutines starts all that is left:
 //
-//	goroutine 1   create ──▶ create ──▶ create ──▶
-//	                 └────────┐└────────┐└─────┐
-//	goroutine 2   create ──▶ │create ──▶│      │
-//	                 └──────┐│└────────┐│      │
-//	placer                  lock: start 4 ──▶ submit ──▶ lock: start 9 ──▶
+//	goroutine 1   create ──▶ create ──▶ create ──▶ lock: start 64 ──▶ create ──▶
+//	                 └────────┐└────────┐└─────┐   ▲        └──────┐
+//	goroutine 2   create ──▶ create ──▶ create ──▶ create ──▶ create ──▶
+//	                                                               ▼
+//	submitter                                                     submit
 //
-// There is a placer only while many tasks are in flight and more are created: one task alone is placed by
-// the goroutine that creates it, when its construct returns. It ends when it has nothing to do for some
-// microseconds. A goroutine that is about to wait for tasks starts what is left itself.
+// To start a task takes what its creation has just touched, which is still in the cache of the processor. A
+// goroutine that did nothing but start what others create would fetch each task from theirs, and give it back:
+// that takes longer than it takes to start the task. It is batches that change hands, to the goroutine that
+// submits them. Besides, what is placed in a row without the device having to be looked at between takes less time,
+// and fewer submissions.
 //
-// Where goroutines run one at a time, as with GOMAXPROCS 1, the placer comes to run only when the others wait or
-// have used up their time. Besides, a goroutine that has created many tasks, or is about to wait, does what the
-// placer would do. To create a thousand tasks and then to start them takes less time than to start each when it
-// is created, because what either works with stays in the cache.
+// The goroutine that starts a group also looks how far the device has come, submits what has collected meanwhile, and
+// ends tasks that are complete, which would otherwise take a goroutine that has to be woken for it.
 //
-// The placer may call functions of the program, through tasks that are no resident tasks: it runs what has
-// become ready while the intake is closed, when it has started all that was in it.
+// All this is so while many tasks are in flight and more are created: one task alone is placed by the goroutine that
+// creates it, when its construct returns. What is left when no group becomes complete, a goroutine starts that is
+// about to wait for tasks, or the sweeper, a goroutine that looks for it now and then.
 type intake struct {
-	// many is the number of tasks in flight, and of those started since the last placer has ended, from which
-	// on there is a placer: 0 for never.
+	// many is the number of tasks in flight, and of those that their creators have started by themselves, from
+	// which on tasks are left here: 0 for never.
 	many int
-	// turns says that goroutines run one at a time. created counts the tasks that they have created since the
-	// placer, or one of them in its place, has last started what was left.
-	turns   bool
+	// group is the number of tasks that are created until one of their creators starts what is left, and nap the
+	// time between two looks of the sweeper. Where goroutines run one at a time, it is 0: the sweeper comes to run
+	// when others wait, or have used up their time.
+	group uint32
+	nap   time.Duration
+	// open says that tasks can be left here.
+	open atomic.Bool
+	// created counts the tasks that were created since a goroutine has last begun to start what is left. started
+	// says that one has since the sweeper has looked, and running counts those that are about it.
 	created atomic.Uint32
-	// open says that tasks can be left here. running counts the goroutines that run what has become ready:
-	// the placer, and those that have taken its turn.
-	open    atomic.Bool
+	started atomic.Bool
 	running atomic.Int32
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
@@ -50,46 +56,56 @@ type intake struct {
 
 	// rest are tasks that were taken and not started, the first one first.
 	rest *resident
-	// placing says that there is a placer.
-	placing bool
-	// alone counts the tasks that were started without a placer since there was one.
+	// sweeping says that there is a sweeper.
+	sweeping bool
+	// alone counts the tasks that their creators have started by themselves since there was a sweeper.
 	alone int
 }
 
 const (
-	// placerTasks is intake.many unless there is to be no placer.
-	placerTasks = 32
-	// placerLooks is how often the placer looks for another task before it ends, where goroutines run at the
-	// same time.
-	placerLooks = 5000
-	// mostLeft is the number of tasks in the intake from which on those who add more start some: the placer
-	// may have to wait for a processor. Where goroutines run one at a time, it is also the number of tasks that
-	// are created before a goroutine starts what is left. Of a chain, for example, only the first task is in the
-	// intake then, and the others follow it. With 2,048, tasks of a stencil take longer: they no longer fit into
-	// the cache.
+	// manyTasks is intake.many unless each task is to be started when it is created.
+	manyTasks = 32
+	// groupTasks is intake.group. Fewer tasks are more submissions, and more leave the device without work for
+	// longer.
+	groupTasks = 64
+	// groupTasksAlone is intake.group where goroutines run one at a time. There to create a thousand tasks and then
+	// to start them takes less time than to start some now and then, because what either works with stays in the
+	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
+	groupTasksAlone = 1024
+	// mostLeft is the number of tasks in the intake from which on those who create more have to wait until they can
+	// start some, even if another goroutine does.
 	mostLeft = 1024
-	// settleTurns is how often a goroutine that creates a compound task lets the placer run first.
+	// napTime is intake.nap, and patientLooks the number of looks after which the sweeper starts what is left even
+	// if tasks are being created.
+	napTime      = 100 * time.Microsecond
+	patientLooks = 2
+	// settleTurns is how often a goroutine that creates a compound task lets others run first.
 	settleTurns = 16
-	// startsAtOnce is the number of tasks that are started in a row without the lock being given up.
+	// startsAtOnce is the number of tasks that are started in a row without the lock being given up, or the
+	// device being given any of them.
 	startsAtOnce = 64
 )
 
-// init sets up the intake of a scheduler. A random placement does without a placer: it would not depend on
-// its seed alone.
+// init sets up the intake of a scheduler. A random placement does without: it would not depend on its seed
+// alone.
 func (in *intake) init(p Placement) {
-	if p != PlaceRandom {
-		in.many, in.turns = placerTasks, runtime.GOMAXPROCS(0) == 1
+	if p == PlaceRandom {
+		return
+	}
+	in.many, in.group, in.nap = manyTasks, groupTasks, napTime
+	if runtime.GOMAXPROCS(0) == 1 {
+		in.group, in.nap = groupTasksAlone, 0
 	}
 }
 
-// add adds a task, and returns how many there are.
-func (in *intake) add(l *resident) (left int64) {
-	left = in.left.Add(1)
+// add adds a task.
+func (in *intake) add(l *resident) {
+	in.left.Add(1)
 	for {
 		last := in.last.Load()
 		l.next = last
 		if in.last.CompareAndSwap(last, l) {
-			return left
+			return
 		}
 	}
 }
@@ -101,179 +117,197 @@ func (in *intake) takeLocked() {
 	}
 }
 
-// awaits waits for a task, for some microseconds where goroutines run at the same time, and reports whether
-// there is one.
-func (in *intake) awaits() bool {
-	if in.turns {
-		return in.left.Load() > 0
-	}
-	for range placerLooks {
-		if in.left.Load() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// leave leaves a task to the placer, if there is one. Otherwise it reports false.
-func (s *Scheduler) leave(l *resident, w *tasks.Work) bool {
+// leave leaves a task that its creator is to start in the intake, if that is open. Otherwise it reports false.
+func (s *Scheduler) leave(l *resident) bool {
 	in := &s.intake
 	if !in.open.Load() {
 		return false
 	}
-	left := in.add(l)
-	switch {
-	case !in.open.Load():
-		// The placer may not have seen it.
-		s.startLeft(w)
-	case left >= mostLeft && s.mu.TryLock():
-		s.startSomeLocked(w)
-		s.unlockLocked(w)
+	in.add(l)
+	if !in.open.Load() {
+		// The sweeper may not have seen it.
+		s.startLeft(false)
 	}
 	return true
 }
 
-// startLeft starts the tasks that are in the intake now.
-func (s *Scheduler) startLeft(w *tasks.Work) {
+// countCreated counts a task that the calling goroutine has created. When there has been a group of them, the
+// goroutine starts what is left, unless another one is about it and has not fallen far behind.
+func (s *Scheduler) countCreated() {
 	in := &s.intake
-	for most := int(in.left.Load()); most > 0; {
-		started := s.startSome(w)
+	if in.open.Load() && in.created.Add(1) >= in.group && (in.running.Load() == 0 || in.left.Load() >= mostLeft) {
+		s.startLeft(true)
+	}
+}
+
+// startLeft starts what is in the intake and what becomes ready by that. creating says that the goroutine has other
+// tasks to create. It leaves to others then what takes longer: submissions, if goroutines run at the same time, and
+// tasks that are no resident tasks, for which functions of the program may be called.
+func (s *Scheduler) startLeft(creating bool) {
+	in := &s.intake
+	w := tasks.NewWork()
+	in.running.Add(1)
+	in.created.Store(0)
+	in.started.Store(true)
+	// Others may create tasks faster than they are started here.
+	for most := int(in.left.Load()) + mostLeft; most > 0; {
+		started := s.startSome(w, creating && in.nap > 0)
 		if started == 0 {
-			return // others have started them
+			break
 		}
 		most -= started
 	}
-}
-
-// settleIntake starts what is in the intake, and gives the placer some time for what becomes ready by that.
-func (s *Scheduler) settleIntake() {
-	in := &s.intake
-	for range settleTurns {
-		if in.left.Load() == 0 && in.running.Load() == 0 {
-			return
-		}
-		s.takeTurn()
-		w := tasks.NewWork()
-		s.startLeft(w)
-		w.Finish()
-		runtime.Gosched()
+	s.finishResidents(w)
+	if creating && !w.Empty() {
+		go s.runLeft(w)
+	} else {
+		s.runLeft(w)
 	}
 }
 
-// countCreated counts a task that the calling goroutine has created, where goroutines run one at a time. When
-// there have been many, the goroutine does what the placer would do.
-func (s *Scheduler) countCreated() {
-	if s.intake.turns && s.intake.created.Add(1) >= mostLeft {
-		s.takeTurn()
-	}
+// runLeft is the end of startLeft: it starts what has become ready.
+func (s *Scheduler) runLeft(w *tasks.Work) {
+	defer s.intake.running.Add(-1)
+	w.Finish()
 }
 
-// takeTurn has the calling goroutine do what the placer would do, where goroutines run one at a time and there is
-// a placer: it starts the tasks in the intake, and those that become ready by that.
-func (s *Scheduler) takeTurn() {
-	if s.intake.turns && s.intake.open.Load() {
-		s.turn(tasks.NewWork())
-	}
-}
-
-// turn closes the intake, starts what is in it, and then runs w, to which that has added what became ready. It
-// reports whether there was anything to run. The intake is opened again when the last goroutine that does this is
-// done.
-func (s *Scheduler) turn(w *tasks.Work) (ready bool) {
-	in := &s.intake
-	in.running.Add(1)
-	in.open.Store(false)
-	in.created.Store(0)
-	defer s.endTurn()
-	defer w.Finish()
-	s.startLeft(w)
-	return !w.Empty()
-}
-
-// endTurn is the end of turn.
-func (s *Scheduler) endTurn() {
-	in := &s.intake
+// startSome starts some of the tasks in the intake and of those in w, finds out what the device has done, and has what
+// is due submitted, by another goroutine if leaves is set. It returns how many it has started.
+func (s *Scheduler) startSome(w *tasks.Work, leaves bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if in.running.Add(-1) == 0 {
-		in.open.Store(in.placing)
+	started := s.startSomeLocked(w)
+	s.noticeLocked(w)
+	if leaves {
+		s.order.LeaveClosed()
+	} else {
+		s.submitClosedLocked(w)
 	}
+	return started
 }
 
-// startSome starts some of the tasks in the intake, and returns how many.
-func (s *Scheduler) startSome(w *tasks.Work) int {
-	s.mu.Lock()
-	defer s.unlockLocked(w)
-	return s.startSomeLocked(w)
-}
-
-// startSomeLocked is startSome for a caller that holds mu. It ends with a task that closes a batch, so that
-// an idle device gets that at once.
+// startSomeLocked starts some of the tasks in the intake and of those in w. It closes no batch.
 func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	in := &s.intake
-	if in.rest == nil {
-		in.takeLocked()
-	}
-	for in.rest != nil && started < startsAtOnce {
+	for ; started < startsAtOnce; started++ {
+		if in.rest == nil {
+			in.takeLocked()
+		}
 		l := in.rest
-		in.rest, l.next = l.next, nil
-		in.left.Add(-1)
-		started++
-		if n := l.node; !s.startResidentLocked(l, w) {
+		if l != nil {
+			in.rest, l.next = l.next, nil
+			in.left.Add(-1)
+		} else if l = nextResident(w); l == nil {
+			break
+		}
+		if n := l.node; !s.startResidentLocked(l, true, w) {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
 				in.turning.Add(-1)
 				l.becomeTarget().Start(n, w)
 			})
 		}
-		if s.order.Unsubmitted() {
-			break
-		}
 	}
 	return started
 }
 
-// startedAloneLocked counts a task that the goroutine which has created it has started. After some of them
-// it starts a placer.
-func (s *Scheduler) startedAloneLocked() {
-	in := &s.intake
-	if in.many == 0 || in.placing || s.life.closing {
-		return
+// nextResident takes the next task from w if that is a resident task which can start without a function of the program
+// being called, and returns nil otherwise.
+func nextResident(w *tasks.Work) *resident {
+	n := w.Next()
+	if n == nil {
+		return nil
 	}
-	if in.alone++; in.alone >= in.many && s.life.live >= in.many {
-		in.placing = true
-		in.open.Store(true)
-		s.life.waiters.Go(s.place)
+	l, ok := n.Runner().(*resident)
+	if !ok || l.heard() || l.awaited != nil {
+		return nil
+	}
+	w.Take()
+	l.node = n
+	return l
+}
+
+// noticeLocked finds out what the device has done, and closes the batches that are due.
+func (s *Scheduler) noticeLocked(w *tasks.Work) {
+	urgency := order.Gather
+	for _, q := range s.order.All() {
+		if q.Sent() == q.Completed() {
+			continue
+		}
+		// Whoever waits for the queue finds out about errors.
+		if now, err := s.device.Completed(int(q.Index())); err == nil && now > q.Completed() {
+			s.arriveLocked(q, now)
+			urgency = order.Refill
+		}
+	}
+	for _, q := range s.order.All() {
+		s.flushLocked(q, urgency, w)
 	}
 }
 
-// place is the placer.
-func (s *Scheduler) place() {
+// settleIntake starts what is in the intake, and gives others who do so some time.
+func (s *Scheduler) settleIntake() {
+	in := &s.intake
+	for range settleTurns {
+		if in.left.Load() > 0 || in.created.Load() > 0 {
+			s.startLeft(false)
+		}
+		if in.running.Load() == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// startedAloneLocked counts a task that its creator has started by itself. After some of them it opens the intake.
+func (s *Scheduler) startedAloneLocked() {
+	in := &s.intake
+	if in.many == 0 || in.sweeping || s.life.closing {
+		return
+	}
+	if in.alone++; in.alone >= in.many && s.life.live >= in.many {
+		in.sweeping = true
+		in.open.Store(true)
+		s.life.waiters.Go(s.sweep)
+	}
+}
+
+// sweep is the sweeper: it starts what is left while those who create tasks do not, and closes the intake when none
+// are created.
+func (s *Scheduler) sweep() {
 	over := false
 	defer func() {
 		if !over {
 			// A function of the program has ended the goroutine.
-			s.life.waiters.Go(s.place)
+			s.life.waiters.Go(s.sweep)
 		}
 	}()
-	for s.placeUntilReady() {
+	in := &s.intake
+	looks, seen := 0, uint32(0)
+	for {
+		if in.nap > 0 {
+			time.Sleep(in.nap)
+		}
+		created := in.created.Load()
+		if in.started.Swap(false) {
+			looks, seen = 0, created
+			continue
+		}
+		if created == 0 && in.left.Load() == 0 {
+			break
+		}
+		if looks++; created != seen && looks < patientLooks {
+			seen = created
+			continue
+		}
+		s.startLeft(false)
+		in.started.Store(false)
+		looks, seen = 0, 0
 	}
 	s.mu.Lock()
-	s.intake.placing, s.intake.alone, over = false, 0, true
-	s.intake.open.Store(false)
+	in.sweeping, in.alone, over = false, 0, true
+	in.open.Store(false)
 	s.mu.Unlock()
 	// The intake was open until now.
-	w := tasks.NewWork()
-	defer w.Finish()
-	s.startLeft(w)
-}
-
-// placeUntilReady starts the tasks in the intake and those that are added, until others become ready by that
-// or none comes any more. Then it has a turn, and reports whether any were ready.
-func (s *Scheduler) placeUntilReady() (ready bool) {
-	w := tasks.NewWork()
-	for w.Empty() && s.intake.awaits() {
-		s.startSome(w)
-	}
-	return s.turn(w)
+	s.startLeft(false)
 }

@@ -2,17 +2,25 @@ package sched
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/timeline"
+	"github.com/vkomp/vkomp/vk"
 )
 
-// newIntakeRig returns a rig with x present, whose tasks are not observed. There is a placer from so many
-// tasks in flight on.
+// newIntakeRig returns a rig with x present, whose tasks are not observed. The intake is open from so many tasks in
+// flight on.
 func newIntakeRig(t *testing.T, many int, x ...[]uint32) *rig {
 	t.Helper()
 	r := newRig(t, memoryModes[1], 1)
@@ -26,22 +34,21 @@ func newIntakeRig(t *testing.T, many int, x ...[]uint32) *rig {
 	return r
 }
 
-// leaveAll opens the intake as a placer does, so that the tasks that are created are left there, until start
-// is called.
-func (r *rig) leaveAll() (start func()) {
+// leaveAll opens the intake, without a sweeper, so that the tasks that are created are left there, until a group
+// of so many is complete or start is called.
+func (r *rig) leaveAll(group uint32) (start func()) {
 	in := &r.s.intake
+	in.group = group
 	r.s.mu.Lock()
-	in.placing = true
+	in.sweeping = true
 	r.s.mu.Unlock()
 	in.open.Store(true)
 	return func() {
 		r.t.Helper()
 		in.open.Store(false)
-		w := tasks.NewWork()
-		r.s.startLeft(w)
-		w.Finish()
+		r.s.startLeft(false)
 		r.s.mu.Lock()
-		in.placing = false
+		in.sweeping = false
 		r.s.mu.Unlock()
 		if left, turning := in.left.Load(), in.turning.Load(); left+turning != 0 {
 			r.t.Errorf("%d tasks are left, %d becoming targets", left, turning)
@@ -58,7 +65,7 @@ func TestTasksThatAreLeftAreNotComplete(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 0)
 	r := newIntakeRig(t, 0, x, y)
 	defer r.close()
-	start := r.leaveAll()
+	start := r.leaveAll(math.MaxUint32)
 	r.run(add1(x))
 	if n := r.s.Stats().Dispatches; n != 0 {
 		t.Errorf("%d dispatches", n)
@@ -86,7 +93,7 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	x := filled(16*n, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	start := r.leaveAll()
+	start := r.leaveAll(math.MaxUint32)
 	for i := range n {
 		r.run(add1(x[16*i : 16*i+16]))
 	}
@@ -112,41 +119,297 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	r.expect("x", x, filled(16*n, 2)...)
 }
 
-// Where goroutines run one at a time, one that has created many tasks starts them, with those that wait for
-// one of them, and leaves the next ones to the placer again.
-func TestGoroutineThatCreatesManyTakesTheTurn(t *testing.T) {
+// bothNaps calls f where goroutines run at the same time and where they run one at a time.
+func bothNaps(t *testing.T, f func(t *testing.T, nap time.Duration)) {
+	for name, nap := range map[string]time.Duration{"at the same time": time.Nanosecond, "one at a time": 0} {
+		t.Run(name, func(t *testing.T) { f(t, nap) })
+	}
+}
+
+// A goroutine that has created a group of tasks starts them, with those that wait for one of them, and leaves the
+// next ones again. They are submitted together.
+func TestGoroutineThatCreatesAGroupStartsIt(t *testing.T) {
+	bothNaps(t, func(t *testing.T, nap time.Duration) {
+		const group = 40
+		x := filled(16, 1)
+		r := newIntakeRig(t, 0, x)
+		defer r.close()
+		r.s.intake.nap = nap
+		r.d.hold()
+		start, before := r.leaveAll(group), r.d.submissions()
+		for i := range group {
+			if n := r.s.Stats().Dispatches; n != 0 {
+				t.Fatalf("%d dispatches when %d tasks have been created", n, i)
+			}
+			r.run(add1(x))
+		}
+		for range 2 {
+			if n := r.s.Stats().Dispatches; n != group {
+				t.Errorf("%d dispatches, want %d", n, group)
+			}
+			r.run(add1(x))
+		}
+		r.eventually("the group is submitted", func() bool { return r.d.submissions() > before })
+		if n := r.d.submissions() - before; n != 1 {
+			t.Errorf("%d submissions", n)
+		}
+		r.d.release()
+		start()
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16, 1+group+2)...)
+	})
+}
+
+// So does one in a taskgroup, whose tasks are not run when the taskgroup is cancelled before they start.
+func TestGroupOfTasksThatCanBeCancelled(t *testing.T) {
+	const group = 40
+	for _, cancel := range []bool{false, true} {
+		t.Run(fmt.Sprint("cancelled: ", cancel), func(t *testing.T) {
+			x := filled(16, 1)
+			r := newIntakeRig(t, 0, x)
+			defer r.close()
+			r.d.hold()
+			start, before := r.leaveAll(group), r.d.submissions()
+			taskgroup := tasks.NewGroup(nil)
+			for i := range group {
+				l := add1(x)
+				l.group = taskgroup
+				if i == group-1 && cancel {
+					taskgroup.Cancel()
+				}
+				r.run(l)
+			}
+			// The first one has been left, and the others have not started.
+			want := uint64(group)
+			if cancel {
+				want = 1
+			}
+			if n := r.s.Stats().Dispatches; n != want {
+				t.Errorf("%d dispatches, want %d", n, want)
+			}
+			r.eventually("the group is submitted", func() bool { return r.d.submissions() > before })
+			if n := r.d.submissions() - before; n != 1 {
+				t.Errorf("%d submissions", n)
+			}
+			r.d.release()
+			start()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+			r.expect("x", x, filled(16, 1+uint32(want))...)
+		})
+	}
+}
+
+// gatedDevice is a device whose calls do not return while their gates are closed. Looks at the timeline see nothing
+// new while that of waits is, except those of noticeLocked.
+type gatedDevice struct {
+	*fakeDevice
+	submit, wait sync.RWMutex
+}
+
+func (d *gatedDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign order.Foreign, signal uint64) error {
+	d.submit.RLock()
+	defer d.submit.RUnlock()
+	return d.fakeDevice.Submit(queue, s, waits, foreign, signal)
+}
+
+func (d *gatedDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	d.wait.RLock()
+	defer d.wait.RUnlock()
+	return d.fakeDevice.Wait(queue, value, timeout)
+}
+
+func (d *gatedDevice) Completed(queue int) (uint64, error) {
+	if by, _, _, _ := runtime.Caller(1); !strings.HasSuffix(runtime.FuncForPC(by).Name(), ".noticeLocked") {
+		if !d.wait.TryRLock() {
+			return 0, nil
+		}
+		defer d.wait.RUnlock()
+	}
+	return d.fakeDevice.Completed(queue)
+}
+
+// newGatedRig is newIntakeRig on such a device, whose gates are open.
+func newGatedRig(t *testing.T, x ...[]uint32) (*rig, *gatedDevice) {
+	t.Helper()
+	d := &gatedDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1)}
+	s, err := New(d, Options{Domain: rigDomain, Sharing: ShareNothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.intake.many, s.intake.nap = 0, time.Nanosecond
+	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
+	r.scope = r.graph.NewScope()
+	r.compile()
+	for _, s := range x {
+		r.run(launch{label: "enter", enter: []arg{to(s)}, included: true})
+	}
+	return r, d
+}
+
+// A goroutine that creates tasks does not wait for the driver, where goroutines run at the same time.
+func TestGroupIsSubmittedByAnotherGoroutine(t *testing.T) {
+	const group, groups = 10, 5
 	x := filled(16, 1)
-	r := newIntakeRig(t, 0, x)
+	r, d := newGatedRig(t, x)
 	defer r.close()
-	r.s.intake.turns = true
-	start := r.leaveAll()
-	for i := range mostLeft {
-		if n := r.s.Stats().Dispatches; n != 0 {
-			t.Fatalf("%d dispatches when %d tasks have been created", n, i)
-		}
+	start, before := r.leaveAll(group), r.d.submissions()
+	d.submit.Lock()
+	for range group * groups {
 		r.run(add1(x))
 	}
-	for range 2 {
-		if n := r.s.Stats().Dispatches; n != mostLeft {
-			t.Errorf("%d dispatches, want %d", n, mostLeft)
-		}
-		r.run(add1(x))
+	if n := r.s.Stats().Dispatches; n != group*groups {
+		t.Errorf("%d dispatches, want %d", n, group*groups)
 	}
+	if n := r.d.submissions(); n != before {
+		t.Errorf("%d submissions", n-before)
+	}
+	d.submit.Unlock()
 	start()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16, 1+mostLeft+2)...)
+	r.expect("x", x, filled(16, 1+group*groups)...)
 }
 
-// Where goroutines run one at a time, one that is about to wait starts all that it can, since it would have to
-// wait for the placer's turn.
-func TestGoroutineThatWaitsTakesTheTurn(t *testing.T) {
-	const links = 20
+// A goroutine that starts a group of tasks ends those that are complete, and submits what has collected, while those
+// who wait for the device have not noticed.
+func TestGoroutineThatStartsAGroupNoticesWhatIsComplete(t *testing.T) {
+	const group, most = 10, 1000
+	x := filled(16, 1)
+	r, d := newGatedRig(t, x)
+	defer r.close()
+	start, before := r.leaveAll(group), r.d.submissions()
+	d.wait.Lock()
+	var created uint32
+	noticed := func() bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		ended := int(r.s.order.All()[0].Stats().Dispatches) - r.s.life.live
+		return ended > 0 && r.d.submissions() > before+order.MaxInFlight
+	}
+	for created < group || !noticed() && created < most {
+		r.run(add1(x))
+		if created++; created%group == 0 {
+			runtime.Gosched() // to the submitter
+		}
+	}
+	if created == most {
+		t.Errorf("%d tasks of %d have not ended, after %d submissions", r.s.life.live, created, r.d.submissions()-before)
+	}
+	d.wait.Unlock()
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 1+created)...)
+}
+
+// It leaves to others what may take long: the ends of tasks that are no resident tasks, or have observers, and the
+// beginnings of those that have become ready.
+func TestGoroutineThatStartsAGroupCallsNoFunctionOfTheProgram(t *testing.T) {
+	const group = 10
+	for _, at := range []string{"begin", "end"} {
+		bothNaps(t, func(t *testing.T, nap time.Duration) {
+			x, y, z := filled(16, 1), filled(16, 1), filled(16, 1)
+			r, d := newGatedRig(t, x, z)
+			defer r.close()
+			r.s.intake.nap = nap
+			resume, called := make(chan struct{}), make(chan struct{})
+			r.doing(at, func() {
+				close(called)
+				<-resume
+			})
+			start := r.leaveAll(group)
+			d.wait.Lock()
+			alone := func(x []uint32) launch {
+				l := add1(x)
+				l.label = "alone"
+				return l
+			}
+			var inX, inZ uint32
+			r.run(alone(x))
+			inX++
+			// This one follows one that is left, and copies.
+			r.run(launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1})
+			for waiting := true; waiting && inZ < 10000; inZ++ {
+				r.run(alone(z))
+				runtime.Gosched()
+				select {
+				case <-called:
+					waiting = false
+				default:
+				}
+			}
+			for range 3 * group {
+				r.run(alone(z))
+				inZ++
+			}
+			close(resume)
+			d.wait.Unlock()
+			<-called
+			start()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x), from(z)}, included: true})
+			r.expect("x", x, filled(16, 1+inX)...)
+			r.expect("y", y, filled(16, 2)...)
+			r.expect("z", z, filled(16, 1+inZ)...)
+		})
+	}
+}
+
+// Tasks of a goroutine that creates them faster than they are started have to wait, even if another one is starting
+// some.
+func TestOnlySomeTasksAreLeft(t *testing.T) {
+	const n = 4 * mostLeft
+	x := filled(16*n, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	start := r.leaveAll(groupTasks)
+	r.s.intake.running.Add(1) // as that goroutine does
+	most := int64(0)
+	for i := range n {
+		r.run(add1(x[16*i : 16*i+16]))
+		most = max(most, r.s.intake.left.Load())
+	}
+	if most != mostLeft-1 {
+		t.Errorf("%d tasks were left, want %d", most, mostLeft-1)
+	}
+	r.s.intake.running.Add(-1)
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16*n, 2)...)
+}
+
+// A task that becomes ready when others end is started by the goroutine that ends these: nobody may create another
+// one for long.
+func TestTaskThatWaitsForTheHostIsNotLeft(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	r.s.intake.turns = true
-	start := r.leaveAll()
+	hold := make(chan struct{})
+	start := r.leaveAll(math.MaxUint32)
+	r.host("host", nil, [][]uint32{x}, func() { <-hold })
+	r.run(add1(x))
+	r.run(add1(x))
+	close(hold)
+	r.eventually("the tasks have started", func() bool { return r.s.order.All()[0].Stats().Dispatches == 2 })
+	if left := r.s.intake.left.Load(); left != 0 {
+		t.Errorf("%d tasks are left", left)
+	}
+	r.taskwait()
+	start()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 3)...)
+}
+
+// A goroutine that is about to wait starts all that is left, with what becomes ready by that.
+func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
+	const links = 3*startsAtOnce + 5
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	start := r.leaveAll(math.MaxUint32)
 	for range links {
 		r.run(add1(x))
 	}
@@ -154,78 +417,10 @@ func TestGoroutineThatWaitsTakesTheTurn(t *testing.T) {
 	if n := r.s.Stats().Dispatches; n != links {
 		t.Errorf("%d dispatches, want %d", n, links)
 	}
-	start()
 	r.taskwait()
+	start()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	r.expect("x", x, filled(16, 1+links)...)
-}
-
-// The intake stays closed until the last of the goroutines that run what has become ready is done with that.
-func TestIntakeOpensAfterTheLastTurn(t *testing.T) {
-	x := filled(16, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	in := &r.s.intake
-	in.turns = true
-	start := r.leaveAll()
-	in.running.Add(1) // as the placer does
-	r.s.takeTurn()
-	if in.open.Load() {
-		t.Error("open, with the placer at work")
-	}
-	r.s.endTurn()
-	if !in.open.Load() {
-		t.Error("closed, with nobody at work")
-	}
-	start()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-}
-
-// A goroutine that has taken the turn does not open the intake when the placer has ended meanwhile.
-func TestTurnThatOutlastsThePlacer(t *testing.T) {
-	x, y := filled(16, 1), filled(16, 1)
-	r := newIntakeRig(t, 0, x, y)
-	defer r.close()
-	in := &r.s.intake
-	in.turns = true
-	r.leaveAll()
-	r.doing("begin", func() {
-		r.s.mu.Lock()
-		in.placing = false
-		r.s.mu.Unlock()
-	})
-	leaves, alone := add1(x), add1(x)
-	leaves.label, alone.label = "leaves", "alone"
-	r.run(alone)
-	r.run(leaves)
-	if !in.placing {
-		t.Fatal("a task that follows one that is left has begun")
-	}
-	r.s.takeTurn()
-	if in.open.Load() || in.running.Load() != 0 {
-		t.Errorf("open %t, %d are running", in.open.Load(), in.running.Load())
-	}
-	after := add1(y)
-	after.label = "alone"
-	r.run(after)
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
-	r.expect("x", x, filled(16, 3)...)
-	r.expect("y", y, filled(16, 2)...)
-}
-
-// A goroutine that is about to wait does not depend on the placer.
-func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
-	x := filled(16, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	start := r.leaveAll()
-	r.run(add1(x))
-	r.s.SubmitGathered()
-	r.taskwait()
-	start()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16, 2)...)
 }
 
 // A compound task comes behind what is left: its constructs need not be run one by one.
@@ -234,7 +429,7 @@ func TestCompoundTaskComesBehindWhatIsLeft(t *testing.T) {
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
 	c := r.s.NewCompound([]*Region{r.region(add1(x)), r.region(add1(x))})
-	start := r.leaveAll()
+	start := r.leaveAll(math.MaxUint32)
 	r.run(add1(x))
 	r.run(add1(x))
 	if ran, err := r.s.RunCompound(t.Context(), c, construct.Construct{Scope: r.scope}); !ran || err != nil {
@@ -246,34 +441,12 @@ func TestCompoundTaskComesBehindWhatIsLeft(t *testing.T) {
 	r.expect("x", x, filled(16, 5)...)
 }
 
-// Those who create tasks do not leave the device without work while the placer has no processor.
-func TestOnlySomeTasksAreLeft(t *testing.T) {
-	const n = 4 * mostLeft
-	x := filled(16*n, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	// They try again where they find the lock taken, for which the ends of tasks would take it for long.
-	r.d.hold()
-	start := r.leaveAll()
-	for i := range n {
-		r.run(add1(x[16*i : 16*i+16]))
-	}
-	if got := r.s.Stats().Dispatches; got < n-2*mostLeft {
-		t.Errorf("%d dispatches of %d tasks", got, n)
-	}
-	r.d.release()
-	start()
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16*n, 2)...)
-}
-
 // A task that is left can turn out to be a target, because its storage has gone meanwhile.
 func TestTaskThatIsLeftBecomesATarget(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	start := r.leaveAll()
+	start := r.leaveAll(math.MaxUint32)
 	r.run(add1(x))
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	start()
@@ -294,7 +467,7 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := filled(16, 1)
 			r := newIntakeRig(t, 0, x)
-			start := r.leaveAll()
+			start := r.leaveAll(math.MaxUint32)
 			r.run(add1(x))
 			r.run(add1(x))
 			end(r)
@@ -312,87 +485,106 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 
 var errLostInTest = errors.New("lost in a test")
 
-// Goroutines that create chains of tasks leave them to a placer, which ends when they end, whether it had
-// to wait for them or they for it.
-func TestPlacerStartsWhatGoroutinesCreate(t *testing.T) {
+// Goroutines create chains of tasks, and one after another ends, without a call that starts what is left.
+func TestSweeperLeavesNothingBehind(t *testing.T) {
 	const chains, links = 4, 300
-	for _, many := range []int{1, 3, placerTasks} {
-		var x [][]uint32
-		for range chains {
-			x = append(x, filled(16, 0))
-		}
-		r := newIntakeRig(t, many, x...)
-		r.s.intake.turns = many == 3
-		before := r.s.Stats().Dispatches
-		var all sync.WaitGroup
-		for i := range chains {
-			all.Go(func() {
-				for k := range links {
-					r.run(add1(x[i]))
-					if k%50 == i {
-						runtime.Gosched()
+	bothNaps(t, func(t *testing.T, nap time.Duration) {
+		for _, many := range []int{1, 3, manyTasks} {
+			var x [][]uint32
+			for range chains {
+				x = append(x, filled(16, 0))
+			}
+			r := newIntakeRig(t, many, x...)
+			r.s.intake.nap, r.s.intake.group = nap, 20
+			before := r.s.Stats().Dispatches
+			var all sync.WaitGroup
+			for i := range chains {
+				all.Go(func() {
+					for k := range links - 50*i {
+						r.run(add1(x[i]))
+						if k%50 == i {
+							runtime.Gosched()
+						}
 					}
-				}
-			})
+				})
+			}
+			all.Wait()
+			if err := r.scope.Wait(t.Context(), nil); err != nil { // without SubmitGathered
+				t.Error(err)
+			}
+			if n := r.s.Stats().Dispatches - before; n != chains*links-50*(0+1+2+3) {
+				t.Errorf("%d dispatches", n)
+			}
+			r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
+			if r.s.intake.open.Load() {
+				t.Error("the intake is open")
+			}
+			for i := range x {
+				r.run(launch{label: "exit", exit: []arg{from(x[i])}, included: true})
+				r.expect("x", x[i], filled(16, uint32(links-50*i))...)
+			}
+			r.close()
 		}
-		all.Wait()
-		r.taskwait()
-		if n := r.s.Stats().Dispatches - before; n != chains*links {
-			t.Errorf("%d dispatches, want %d", n, chains*links)
-		}
-		r.eventually("the placer has ended", func() bool { return !r.s.intake.placing })
-		for i := range x {
-			r.run(launch{label: "exit", exit: []arg{from(x[i])}, included: true})
-			r.expect("x", x[i], filled(16, links)...)
-		}
-		r.close()
-	}
+	})
 }
 
-// Goroutines create tasks that nothing orders, and one after another ends, without a call that starts what is
-// left.
-func TestPlacerLeavesNothingBehind(t *testing.T) {
-	const goroutines, each = 3, 1500
-	x := filled(16*goroutines*each, 0)
-	r := newIntakeRig(t, placerTasks, x)
+// While tasks are created so slowly that no group becomes complete, the sweeper starts them.
+func TestSweeperStartsWhatIsCreatedSlowly(t *testing.T) {
+	const n = 20
+	x := filled(16*n, 1)
+	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	for round := range 3 {
-		r.eventually("the placer has ended", func() bool { return !r.s.intake.placing })
-		r.s.intake.turns = round == 1
-		var all sync.WaitGroup
-		for g := range goroutines {
-			all.Go(func() {
-				for i := range each - g*round*200 {
-					at := 16 * (g*each + i)
-					r.run(add1(x[at : at+16]))
-				}
-			})
+	r.s.intake.nap = time.Microsecond
+	start := r.leaveAll(math.MaxUint32)
+	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
+	for i := range n {
+		l := add1(x[16*i : 16*i+16])
+		r.run(l)
+		r.eventually("the task has started", func() bool { return r.s.intake.left.Load() == 0 })
+		r.s.mu.Lock()
+		if !r.s.intake.sweeping { // there was nothing to do for the time of a nap
+			r.s.intake.sweeping = true
+			r.s.intake.open.Store(true)
+			r.s.life.waiters.Go(r.s.sweep)
 		}
-		all.Wait()
-		r.taskwait()
+		r.s.mu.Unlock()
 	}
-	r.eventually("the placer has ended", func() bool { return !r.s.intake.placing })
+	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
+	start()
+	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	for g := range goroutines {
-		for i := range each {
-			want := uint32(0)
-			for round := range 3 {
-				if i < each-g*round*200 {
-					want++
-				}
-			}
-			if got := x[16*(g*each+i)]; got != want {
-				t.Fatalf("task %d of goroutine %d: %d, want %d", i, g, got, want)
-			}
-		}
-	}
+	r.expect("x", x, filled(16*n, 2)...)
 }
 
-// The observer of a task behind one that the placer starts ends the goroutine. Another one takes its place.
-func TestPlacerOutlivesItsGoroutine(t *testing.T) {
+// So it does while they are created so fast that there are new ones at each of its looks.
+func TestSweeperIsPatientForSomeLooks(t *testing.T) {
+	const most = 1 << 17
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	r.s.intake.nap = time.Millisecond
+	start := r.leaveAll(math.MaxUint32)
+	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
+	created := uint32(0)
+	for ; r.s.Stats().Dispatches == 0 && created < most; created++ {
+		r.run(add1(x))
+	}
+	if created == most {
+		t.Errorf("none of %d tasks has started", created)
+	}
+	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 1+created)...)
+}
+
+// The observer of a task behind one that the sweeper starts ends the goroutine. Another one takes its place.
+func TestSweeperOutlivesItsGoroutine(t *testing.T) {
 	x, y := filled(16, 0), filled(16, 0)
 	r := newIntakeRig(t, 1, x, y)
 	defer r.close()
+	r.s.intake.nap = time.Microsecond
 	begun := make(chan struct{})
 	r.doing("begin", func() {
 		close(begun)
@@ -400,12 +592,13 @@ func TestPlacerOutlivesItsGoroutine(t *testing.T) {
 	})
 	alone, leaves := add1(x), add1(x)
 	alone.label, leaves.label = "alone", "leaves"
-	start := r.leaveAll()
+	start := r.leaveAll(math.MaxUint32)
 	r.run(alone)
 	r.run(leaves)
-	r.s.life.waiters.Go(r.s.place) // as startedAloneLocked does
+	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
 	<-begun
-	r.eventually("another goroutine has ended the placer", func() bool { return !r.s.intake.placing })
+	r.eventually("another goroutine has ended the sweeper", func() bool { return !r.s.intake.sweeping })
+	r.eventually("nobody is starting tasks", func() bool { return r.s.intake.running.Load() == 0 })
 	start()
 	for range 5 {
 		l := add1(y)
@@ -415,6 +608,7 @@ func TestPlacerOutlivesItsGoroutine(t *testing.T) {
 	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, protect.ErrGoexit) {
 		t.Errorf("got %v", err)
 	}
-	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.run(launch{label: "exit", exit: []arg{from(y)}, included: true})
 	r.expect("y", y, filled(16, 5)...)
 }

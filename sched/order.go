@@ -85,10 +85,11 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 // SubmitGathered submits what has been kept for more commands to come, and what has been left in the intake.
 // It is called by a goroutine that is about to wait for tasks, and otherwise after gatherTime.
 func (s *Scheduler) SubmitGathered() {
-	s.takeTurn()
+	if s.intake.open.Load() {
+		s.startLeft(false)
+	}
 	w := tasks.NewWork()
 	defer w.Finish()
-	s.startLeft(w)
 	s.refill(w)
 }
 

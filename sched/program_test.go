@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -191,9 +192,10 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	p := &program{t: t, host: host.NewDevice(2)}
 	r := newRig(programReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
 	p.r = r
-	if rapid.Bool().Draw(t, "placer") {
-		r.s.intake.many = rapid.IntRange(1, 4).Draw(t, "with so many tasks")
-		r.s.intake.turns = rapid.Bool().Draw(t, "in turns")
+	if rapid.Bool().Draw(t, "intake") {
+		r.s.intake.many = rapid.IntRange(1, 4).Draw(t, "open from so many tasks on")
+		r.s.intake.group = rapid.Uint32Range(1, 6).Draw(t, "tasks of a group")
+		r.s.intake.nap = time.Duration(rapid.IntRange(0, 1).Draw(t, "nanoseconds between looks"))
 	}
 	r.d.report = func(what string) { p.fail("%s", what) }
 	for range programScopes {

@@ -129,6 +129,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		defer s.countCreated()
 	}
 	w := tasks.NewWork()
+	w.Creates = true
 	l.awaited = s.newAwaited(r, w)
 	return true, s.add(ctx, r, l, l.awaited, w)
 }
@@ -142,12 +143,12 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	s := l.s
 	deferred := l.awaited == nil
-	if deferred && s.leave(l, w) {
+	if deferred && w.Creates && s.leave(l) {
 		return
 	}
 	s.mu.Lock()
 	own := l.awaited.ownLocked(w)
-	started := s.startResidentLocked(l, w)
+	started := s.startResidentLocked(l, false, w)
 	if deferred {
 		s.startedAloneLocked()
 	}
@@ -157,14 +158,15 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 }
 
-// startResidentLocked enters the task's storage and places its command; then l may be another task's. It
-// reports false, and has done nothing, if the task has to be a target.
-func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
+// startResidentLocked enters the task's storage and places its command; then l may be another task's. The command of
+// a grouped task is not submitted by that, but with those of the group. It reports false, and has done nothing, if
+// the task has to be a target.
+func (s *Scheduler) startResidentLocked(l *resident, grouped bool, w *tasks.Work) bool {
 	var launch residentLaunch
 	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
 		return false
 	}
-	s.placeResidentLocked(l, &launch, w)
+	s.placeResidentLocked(l, &launch, grouped, w)
 	return true
 }
 
@@ -233,7 +235,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 }
 
 // placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
-func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, grouped bool, w *tasks.Work) {
 	n, k := l.node, l.kernel
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
@@ -262,13 +264,14 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	l.order.At = at
 	b.AddTask(&l.order)
 	n.Placed(w)
-	if l.awaited != nil {
+	switch {
+	case l.awaited != nil:
 		l.awaited.placedLocked(&l.order, q)
 		s.flushLocked(q, order.AtOnce, w)
-		return
+	case !grouped:
+		s.flushLocked(q, order.Gather, w)
+		s.refillAfterLocked(w)
 	}
-	s.flushLocked(q, order.Gather, w)
-	s.refillAfterLocked(w)
 }
 
 // enteredLocked counts the task in its blocks, whose memory their residents keep.

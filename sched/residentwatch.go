@@ -141,7 +141,7 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 	if s.memory.HasPinned() {
 		s.followPinnedOfLocked(l.items())
 	}
-	s.placeResidentLocked(l, launch, w)
+	s.placeResidentLocked(l, launch, false, w)
 }
 
 // endWatched is endResidents for tasks whose observers hear of their ends.

@@ -259,7 +259,14 @@ func New(d Device, o Options) (*Scheduler, error) {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
-	s.order.OnBacklog(func() { s.life.waiters.Go(s.submitBacklog) })
+	submit := func() { // made once, because the next function is called often
+		defer s.life.waiters.Done()
+		s.submitBacklog()
+	}
+	s.order.OnBacklog(func() {
+		s.life.waiters.Add(1)
+		go submit()
+	})
 	if s.props.Type != vk.DeviceSoftware {
 		s.order.SetRates(order.HardwareRates)
 	}

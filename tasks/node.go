@@ -105,10 +105,12 @@ type Node struct {
 	firstItems [2]access
 }
 
-// special is what few tasks have. It is guarded by the scope's lock. The first four fields are constant while
+// special is what few tasks have. It is guarded by the scope's lock. The first five fields are constant while
 // the task exists, and may be read without the lock where a trait of the task says that they are set.
 type special struct {
+	// ctx drops the task if it ends before that starts. done is its Done.
 	ctx   context.Context
+	done  <-chan struct{}
 	group *Group
 	// inner is the scope of the children of a transparent task.
 	inner   *Scope
@@ -645,6 +647,17 @@ func (n *Node) DropCancelled(w *Work) bool {
 		return false
 	}
 	return true
+}
+
+// stopped reports whether the task's context has ended or its taskgroup was cancelled. It calls no function of the
+// program.
+func (x *special) stopped() bool {
+	select {
+	case <-x.done:
+		return true
+	default:
+		return x.group.Cancelled()
+	}
 }
 
 func (n *Node) restart(w *Work) {

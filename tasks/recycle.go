@@ -85,7 +85,7 @@ func (n *Node) resetLocked() {
 			default:
 			}
 		}
-		x.ctx, x.group, x.inner, x.witness, x.failure, x.failedThrough, x.nextBlocked = nil, nil, nil, nil, nil, nil, nil
+		x.ctx, x.done, x.group, x.inner, x.witness, x.failure, x.failedThrough, x.nextBlocked = nil, nil, nil, nil, nil, nil, nil, nil
 		x.carried = carried{trails: x.trails}
 		x.generation.Add(1)
 	}

@@ -315,8 +315,11 @@ func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 		n.toSpecialLocked().witness = t.Witness
 		n.traits |= witnessed
 	}
-	if t.Context != nil && t.Context.Done() != nil {
-		n.toSpecialLocked().ctx = t.Context
+	if t.Context != nil {
+		if done := t.Context.Done(); done != nil {
+			x := n.toSpecialLocked()
+			x.ctx, x.done = t.Context, done
+		}
 	}
 	if t.Group != nil {
 		n.toSpecialLocked().group = t.Group

@@ -10,6 +10,8 @@ import (
 type Work struct {
 	ready []step
 	head  int
+	// Creates says that the work is what the creation of a task has made ready. It is for runners.
+	Creates bool
 }
 
 var spareWork = sync.Pool{New: func() any { return new(Work) }}
@@ -20,6 +22,7 @@ func NewWork() *Work { return spareWork.Get().(*Work) }
 // Finish starts what is ready and returns w to the pool.
 func (w *Work) Finish() {
 	w.Run()
+	w.Creates = false
 	if cap(w.ready) <= 1024 {
 		spareWork.Put(w)
 	}
@@ -59,22 +62,7 @@ func (w *Work) Run() {
 		}
 	}()
 	for w.head < len(w.ready) {
-		next := &w.ready[w.head]
-		n, call, again := next.node, next.call, next.again
-		next.node = nil
-		if call != nil {
-			next.call = nil
-		}
-		w.head++
-		switch {
-		case w.head == len(w.ready):
-			w.ready, w.head = w.ready[:0], 0
-		case w.head >= 1024 && 2*w.head >= len(w.ready):
-			// The queue must not grow if it never becomes empty.
-			rest := copy(w.ready, w.ready[w.head:])
-			clear(w.ready[rest:])
-			w.ready, w.head = w.ready[:rest], 0
-		}
+		n, call, again := w.take()
 		switch {
 		case call != nil:
 			call(w)
@@ -87,6 +75,44 @@ func (w *Work) Run() {
 		}
 	}
 	over = true
+}
+
+// Next returns the task that Run would start next. It returns nil if Run would not just call the Start of
+// the task's runner, but call a function or drop the task. It calls no function of the program.
+func (w *Work) Next() *Node {
+	if w.Empty() {
+		return nil
+	}
+	next := &w.ready[w.head]
+	n := next.node
+	if n == nil || next.again || n.outcome == dropped || n.traits.has(conditional) && n.special.stopped() {
+		return nil
+	}
+	return n
+}
+
+// Take removes the task that Next has returned. The caller starts it in place of its runner.
+func (w *Work) Take() { w.take() }
+
+// take removes the first step.
+func (w *Work) take() (n *Node, call func(*Work), again bool) {
+	next := &w.ready[w.head]
+	n, call, again = next.node, next.call, next.again
+	next.node = nil
+	if call != nil {
+		next.call = nil
+	}
+	w.head++
+	switch {
+	case w.head == len(w.ready):
+		w.ready, w.head = w.ready[:0], 0
+	case w.head >= 1024 && 2*w.head >= len(w.ready):
+		// The queue must not grow if it never becomes empty.
+		rest := copy(w.ready, w.ready[w.head:])
+		clear(w.ready[rest:])
+		w.ready, w.head = w.ready[:rest], 0
+	}
+	return n, call, again
 }
 
 // moveOn starts the rest on another goroutine.

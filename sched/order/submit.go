@@ -124,10 +124,7 @@ func (o *Queues) SubmitClosed() (failed bool) {
 	}
 	for sent := 0; len(o.unsent) > 0 && o.lost == nil; sent++ {
 		if sent == submissionsAtOnce && o.startSubmitter != nil && !o.stopped {
-			if !o.backlogged {
-				o.backlogged = true
-				o.startSubmitter()
-			}
+			o.LeaveClosed()
 			return false
 		}
 		o.submitting = true
@@ -149,9 +146,6 @@ func (o *Queues) SubmitClosed() (failed bool) {
 	return false
 }
 
-// Unsubmitted reports whether there are closed batches that SubmitClosed would submit.
-func (o *Queues) Unsubmitted() bool { return len(o.unsent) > 0 && !o.submitting && o.lost == nil }
-
 // submissionsAtOnce is the number of batches that a goroutine submits before it leaves the rest to another
 // one.
 const submissionsAtOnce = 4
@@ -161,6 +155,15 @@ const submissionsAtOnce = 4
 // batches. start must start a goroutine that calls TakeBacklog, and then SubmitClosed. Without OnBacklog,
 // and after Stop, SubmitClosed submits all.
 func (o *Queues) OnBacklog(start func()) { o.startSubmitter = start }
+
+// LeaveClosed leaves the batches that are closed to the goroutine that submits a backlog (see OnBacklog), in place of
+// SubmitClosed.
+func (o *Queues) LeaveClosed() {
+	if len(o.unsent) > 0 && !o.submitting && !o.backlogged {
+		o.backlogged = true
+		o.startSubmitter()
+	}
+}
 
 // TakeBacklog says that the goroutine which OnBacklog's function has started is about to call SubmitClosed.
 func (o *Queues) TakeBacklog() { o.backlogged = false }
