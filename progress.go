@@ -43,13 +43,12 @@ func WithProgress(ctx context.Context, every time.Duration, report func(Progress
 	return context.WithValue(ctx, progressKey{}, &progressReports{every, report})
 }
 
-// reportWhile calls wait, which waits for tasks, and returns its error. It begins what the devices have kept,
-// and reports progress meanwhile if the wait's context asks for that; reporting is the error of a failed report.
+// reportWhile calls wait, which waits for tasks, and returns its error. It reports progress meanwhile if the wait's
+// context asks for that; reporting is the error of a failed report.
 func (rt *Runtime) reportWhile(ctx context.Context, wait func() error) (err, reporting error) {
 	stop := rt.reports(ctx)
 	// Deferred, because a tool may end the goroutine.
 	defer func() { reporting = stop() }()
-	rt.submitGathered()
 	return wait(), nil
 }
 

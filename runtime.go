@@ -92,6 +92,7 @@ func Open(o Options) (*Runtime, error) {
 		rt.log = slog.New(guarded{o.Logger.Handler()})
 	}
 	rt.graph.SetErrors(taskErrors)
+	rt.graph.OnWait(rt.submitGathered)
 	if o.KeepGraph {
 		rt.graph.Keep()
 	}

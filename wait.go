@@ -116,7 +116,6 @@ func (c *current) join(ctx context.Context, label string, depend []tasks.Depend,
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
-		c.rt.submitGathered()
 		if err = n.Await(ctx, c.place); err == nil {
 			err = n.Outcome()
 			n.ReportFailure()

@@ -114,6 +114,10 @@ func (s *Scheduler) awaitStarted(ctx context.Context, a *awaited, node *tasks.No
 			defer place.Return()
 		}
 	}
+	if s.intake.open.Load() {
+		// It may depend on what is left, and does not before that is placed.
+		s.finishApart(s.startLeft(false))
+	}
 	s.drive(ctx, a)
 	return node.Await(ctx, nil)
 }

@@ -25,8 +25,8 @@ type exits struct {
 // one finishes the tasks that have been added as well.
 func (s *Scheduler) finishDone(w *tasks.Work) { s.finishSome(false, w) }
 
-// finishResidents is finishDone for a goroutine that has tasks to create: if there are other tasks than resident ones,
-// or ones with an observer, it leaves them and those behind them to another goroutine.
+// finishResidents is finishDone for a goroutine that has something else to do: if there are other tasks than resident
+// ones, or ones whose observer hears of their end, it leaves them and those behind them to another goroutine.
 func (s *Scheduler) finishResidents(w *tasks.Work) { s.finishSome(true, w) }
 
 func (s *Scheduler) finishSome(residents bool, w *tasks.Work) {
@@ -73,16 +73,22 @@ func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 			done[next] = nil
 			next++
 		case *resident:
-			if owner.heard() {
-				if residents {
-					return
-				}
-				t = s.endWatched(done, &next, w)
-			} else {
+			switch {
+			case !owner.heard():
 				t = s.endResidents(done, &next, w)
+			case residents:
+				return
+			default:
+				t = s.endWatched(done, &next, w)
 			}
 		}
-		if t != nil {
+		switch {
+		case t == nil:
+		case residents: // it was a resident task
+			next--
+			done[next] = &t.order.Task
+			return
+		default:
 			s.finish(t, w)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // intake has resident tasks that are to start. Goroutines that create many tasks leave them here, and when a
@@ -27,25 +28,24 @@ import (
 // The goroutine that starts a group also looks how far the device has come, submits what has collected meanwhile, and
 // ends tasks that are complete, which would otherwise take a goroutine that has to be woken for it.
 //
-// All this is so while many tasks are in flight and more are created: one task alone is placed by the goroutine that
-// creates it, when its construct returns. What is left when no group becomes complete, a goroutine starts that is
-// about to wait for tasks, or the sweeper, a goroutine that looks for it now and then.
+// All this is so while many tasks are in flight: one task alone is placed by the goroutine that creates it, when its
+// construct returns. What is left when no group becomes complete, a goroutine starts that is about to wait for tasks, or
+// the sweeper: a goroutine that there is when the device has nothing to do. The sweeper closes the intake when nothing
+// is left.
 type intake struct {
 	// many is the number of tasks in flight, and of those that their creators have started by themselves, from
 	// which on tasks are left here: 0 for never.
 	many int
-	// group is the number of tasks that are created until one of their creators starts what is left, and nap the
-	// time between two looks of the sweeper. Where goroutines run one at a time, it is 0: the sweeper comes to run
-	// when others wait, or have used up their time.
+	// group is the number of tasks that are created until one of their creators starts what is left. alone says
+	// that goroutines run one at a time.
 	group uint32
-	nap   time.Duration
+	alone bool
 	// open says that tasks can be left here.
 	open atomic.Bool
-	// created counts the tasks that were created since a goroutine has last begun to start what is left. started
-	// says that one has since the sweeper has looked, and running counts those that are about it.
-	created atomic.Uint32
-	started atomic.Bool
-	running atomic.Int32
+	// created counts the tasks that were created since a goroutine has last begun to start what is left, rounds
+	// those beginnings, and running the goroutines that are about it.
+	created, rounds atomic.Uint32
+	running         atomic.Int32
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
 	// left is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
@@ -58,8 +58,8 @@ type intake struct {
 	rest *resident
 	// sweeping says that there is a sweeper.
 	sweeping bool
-	// alone counts the tasks that their creators have started by themselves since there was a sweeper.
-	alone int
+	// started counts the tasks that their creators have started by themselves since the intake was open.
+	started int
 }
 
 const (
@@ -75,10 +75,9 @@ const (
 	// mostLeft is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
 	mostLeft = 1024
-	// napTime is intake.nap, and patientLooks the number of looks after which the sweeper starts what is left even
-	// if tasks are being created.
-	napTime      = 100 * time.Microsecond
-	patientLooks = 2
+	// sweepTime is for how long no task must have been created for the sweeper to start those that are left:
+	// goroutines that create them faster complete a group soon.
+	sweepTime = 5 * time.Microsecond
 	// settleTurns is how often a goroutine that creates a compound task lets others run first.
 	settleTurns = 16
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up, or the
@@ -92,9 +91,9 @@ func (in *intake) init(p Placement) {
 	if p == PlaceRandom {
 		return
 	}
-	in.many, in.group, in.nap = manyTasks, groupTasks, napTime
-	if runtime.GOMAXPROCS(0) == 1 {
-		in.group, in.nap = groupTasksAlone, 0
+	in.many, in.group = manyTasks, groupTasks
+	if in.alone = runtime.GOMAXPROCS(0) == 1; in.alone {
+		in.group = groupTasksAlone
 	}
 }
 
@@ -126,7 +125,7 @@ func (s *Scheduler) leave(l *resident) bool {
 	in.add(l)
 	if !in.open.Load() {
 		// The sweeper may not have seen it.
-		s.startLeft(false)
+		s.finishApart(s.startLeft(false))
 	}
 	return true
 }
@@ -136,39 +135,45 @@ func (s *Scheduler) leave(l *resident) bool {
 func (s *Scheduler) countCreated() {
 	in := &s.intake
 	if in.open.Load() && in.created.Add(1) >= in.group && (in.running.Load() == 0 || in.left.Load() >= mostLeft) {
-		s.startLeft(true)
+		s.finishApart(s.startLeft(true))
 	}
 }
 
-// startLeft starts what is in the intake and what becomes ready by that. creating says that the goroutine has other
-// tasks to create. It leaves to others then what takes longer: submissions, if goroutines run at the same time, and
-// tasks that are no resident tasks, for which functions of the program may be called.
-func (s *Scheduler) startLeft(creating bool) {
+// startLeft starts what is in the intake and the resident tasks that become ready by that. It calls no function of the
+// program. The caller finishes the result, which has what else has become ready. creating says that the goroutine has
+// other tasks to create: where another one can at the same time, that one submits the tasks.
+func (s *Scheduler) startLeft(creating bool) *tasks.Work {
 	in := &s.intake
 	w := tasks.NewWork()
 	in.running.Add(1)
+	defer in.running.Add(-1)
 	in.created.Store(0)
-	in.started.Store(true)
+	in.rounds.Add(1)
 	// Others may create tasks faster than they are started here.
 	for most := int(in.left.Load()) + mostLeft; most > 0; {
-		started := s.startSome(w, creating && in.nap > 0)
+		started := s.startSome(w, creating && !in.alone)
 		if started == 0 {
 			break
 		}
 		most -= started
 	}
 	s.finishResidents(w)
-	if creating && !w.Empty() {
-		go s.runLeft(w)
-	} else {
-		s.runLeft(w)
-	}
+	return w
 }
 
-// runLeft is the end of startLeft: it starts what has become ready.
-func (s *Scheduler) runLeft(w *tasks.Work) {
-	defer s.intake.running.Add(-1)
-	w.Finish()
+// finishApart finishes work for which functions of the program may be called on another goroutine.
+func (s *Scheduler) finishApart(w *tasks.Work) {
+	if w.Empty() {
+		w.Finish()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.stopped { // nobody waits for waiters that come now
+		go w.Finish()
+		return
+	}
+	s.life.waiters.Go(w.Finish)
 }
 
 // startSome starts some of the tasks in the intake and of those in w, finds out what the device has done, and has what
@@ -183,6 +188,7 @@ func (s *Scheduler) startSome(w *tasks.Work, leaves bool) int {
 	} else {
 		s.submitClosedLocked(w)
 	}
+	s.sweepIdleLocked()
 	return started
 }
 
@@ -197,7 +203,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		if l != nil {
 			in.rest, l.next = l.next, nil
 			in.left.Add(-1)
-		} else if l = nextResident(w); l == nil {
+		} else if l = s.nextResident(w); l == nil {
 			break
 		}
 		if n := l.node; !s.startResidentLocked(l, true, w) {
@@ -211,15 +217,15 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	return started
 }
 
-// nextResident takes the next task from w if that is a resident task which can start without a function of the program
-// being called, and returns nil otherwise.
-func nextResident(w *tasks.Work) *resident {
+// nextResident takes the next task from w if that is a resident task of this device which can start without a function
+// of the program being called, and returns nil otherwise.
+func (s *Scheduler) nextResident(w *tasks.Work) *resident {
 	n := w.Next()
 	if n == nil {
 		return nil
 	}
 	l, ok := n.Runner().(*resident)
-	if !ok || l.heard() || l.awaited != nil {
+	if !ok || l.s != s || l.heard() {
 		return nil
 	}
 	w.Take()
@@ -229,6 +235,9 @@ func nextResident(w *tasks.Work) *resident {
 
 // noticeLocked finds out what the device has done, and closes the batches that are due.
 func (s *Scheduler) noticeLocked(w *tasks.Work) {
+	if s.loss.err != nil || s.life.stopped {
+		return
+	}
 	urgency := order.Gather
 	for _, q := range s.order.All() {
 		if q.Sent() == q.Completed() {
@@ -245,12 +254,13 @@ func (s *Scheduler) noticeLocked(w *tasks.Work) {
 	}
 }
 
-// settleIntake starts what is in the intake, and gives others who do so some time.
+// settleIntake starts what is in the intake and all that becomes ready by that, and gives others who do so some
+// time.
 func (s *Scheduler) settleIntake() {
 	in := &s.intake
 	for range settleTurns {
 		if in.left.Load() > 0 || in.created.Load() > 0 {
-			s.startLeft(false)
+			s.startLeft(false).Finish()
 		}
 		if in.running.Load() == 0 {
 			return
@@ -262,52 +272,58 @@ func (s *Scheduler) settleIntake() {
 // startedAloneLocked counts a task that its creator has started by itself. After some of them it opens the intake.
 func (s *Scheduler) startedAloneLocked() {
 	in := &s.intake
-	if in.many == 0 || in.sweeping || s.life.closing {
+	if in.many == 0 || in.open.Load() || s.life.closing {
 		return
 	}
-	if in.alone++; in.alone >= in.many && s.life.live >= in.many {
-		in.sweeping = true
+	if in.started++; in.started >= in.many && s.life.live >= in.many {
 		in.open.Store(true)
+		s.sweepIdleLocked()
+	}
+}
+
+// sweepIdleLocked starts the sweeper if the intake is open and the device has nothing to do.
+func (s *Scheduler) sweepIdleLocked() {
+	if in := &s.intake; in.open.Load() && !in.sweeping && !s.life.stopped && s.order.Idle() {
+		in.sweeping = true
 		s.life.waiters.Go(s.sweep)
 	}
 }
 
-// sweep is the sweeper: it starts what is left while those who create tasks do not, and closes the intake when none
-// are created.
+// sweep is the sweeper. It ends when the device has something to do, after which there may be another one, or the
+// intake is closed.
 func (s *Scheduler) sweep() {
-	over := false
-	defer func() {
-		if !over {
-			// A function of the program has ended the goroutine.
-			s.life.waiters.Go(s.sweep)
-		}
-	}()
 	in := &s.intake
-	looks, seen := 0, uint32(0)
-	for {
-		if in.nap > 0 {
-			time.Sleep(in.nap)
+	for more := true; more; {
+		rounds, created := in.rounds.Load(), in.created.Load()
+		for begun := time.Now(); time.Since(begun) < sweepTime; {
+			vk.Yield()
+			runtime.Gosched()
 		}
-		created := in.created.Load()
-		if in.started.Swap(false) {
-			looks, seen = 0, created
-			continue
+		if in.rounds.Load() == rounds && in.created.Load() == created {
+			s.finishApart(s.startLeft(false))
 		}
-		if created == 0 && in.left.Load() == 0 {
-			break
-		}
-		if looks++; created != seen && looks < patientLooks {
-			seen = created
-			continue
-		}
-		s.startLeft(false)
-		in.started.Store(false)
-		looks, seen = 0, 0
+		more = s.sweepMore()
 	}
+	if !in.open.Load() && in.left.Load() > 0 {
+		// The intake was open until now.
+		s.finishApart(s.startLeft(false))
+	}
+}
+
+// sweepMore reports whether the sweeper has to go on. It closes the intake if nothing is left there and the device has
+// nothing to do.
+func (s *Scheduler) sweepMore() bool {
+	in := &s.intake
 	s.mu.Lock()
-	in.sweeping, in.alone, over = false, 0, true
-	in.open.Store(false)
-	s.mu.Unlock()
-	// The intake was open until now.
-	s.startLeft(false)
+	defer s.mu.Unlock()
+	idle := s.order.Idle()
+	if idle && !s.life.stopped && in.left.Load() > 0 {
+		return true
+	}
+	in.sweeping = false
+	if idle || s.life.stopped {
+		in.started = 0
+		in.open.Store(false)
+	}
+	return false
 }

@@ -1,19 +1,21 @@
 package sched
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
-	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/timeline"
 	"github.com/vkomp/vkomp/vk"
@@ -46,9 +48,9 @@ func (r *rig) leaveAll(group uint32) (start func()) {
 	return func() {
 		r.t.Helper()
 		in.open.Store(false)
-		r.s.startLeft(false)
+		r.s.startLeft(false).Finish()
 		r.s.mu.Lock()
-		in.sweeping = false
+		in.sweeping, in.started = false, 0
 		r.s.mu.Unlock()
 		if left, turning := in.left.Load(), in.turning.Load(); left+turning != 0 {
 			r.t.Errorf("%d tasks are left, %d becoming targets", left, turning)
@@ -119,22 +121,22 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	r.expect("x", x, filled(16*n, 2)...)
 }
 
-// bothNaps calls f where goroutines run at the same time and where they run one at a time.
-func bothNaps(t *testing.T, f func(t *testing.T, nap time.Duration)) {
-	for name, nap := range map[string]time.Duration{"at the same time": time.Nanosecond, "one at a time": 0} {
-		t.Run(name, func(t *testing.T) { f(t, nap) })
+// aloneOrNot calls f as where goroutines run at the same time, and as where they run one at a time.
+func aloneOrNot(t *testing.T, f func(t *testing.T, alone bool)) {
+	for name, alone := range map[string]bool{"at the same time": false, "one at a time": true} {
+		t.Run(name, func(t *testing.T) { f(t, alone) })
 	}
 }
 
 // A goroutine that has created a group of tasks starts them, with those that wait for one of them, and leaves the
 // next ones again. They are submitted together.
 func TestGoroutineThatCreatesAGroupStartsIt(t *testing.T) {
-	bothNaps(t, func(t *testing.T, nap time.Duration) {
+	aloneOrNot(t, func(t *testing.T, alone bool) {
 		const group = 40
 		x := filled(16, 1)
 		r := newIntakeRig(t, 0, x)
 		defer r.close()
-		r.s.intake.nap = nap
+		r.s.intake.alone = alone
 		r.d.hold()
 		start, before := r.leaveAll(group), r.d.submissions()
 		for i := range group {
@@ -164,26 +166,36 @@ func TestGoroutineThatCreatesAGroupStartsIt(t *testing.T) {
 // So does one in a taskgroup, whose tasks are not run when the taskgroup is cancelled before they start.
 func TestGroupOfTasksThatCanBeCancelled(t *testing.T) {
 	const group = 40
-	for _, cancel := range []bool{false, true} {
-		t.Run(fmt.Sprint("cancelled: ", cancel), func(t *testing.T) {
+	for _, stopped := range []string{"not", "cancelled", "context"} {
+		t.Run(stopped, func(t *testing.T) {
 			x := filled(16, 1)
 			r := newIntakeRig(t, 0, x)
 			defer r.close()
 			r.d.hold()
 			start, before := r.leaveAll(group), r.d.submissions()
 			taskgroup := tasks.NewGroup(nil)
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
 			for i := range group {
 				l := add1(x)
 				l.group = taskgroup
-				if i == group-1 && cancel {
-					taskgroup.Cancel()
+				if i == group-1 {
+					switch stopped {
+					case "cancelled":
+						taskgroup.Cancel()
+					case "context":
+						end()
+					}
 				}
-				r.run(l)
+				if err := r.s.Run(ctx, r.region(l)); err != nil && i < group-1 {
+					t.Error(err)
+				}
 			}
 			// The first one has been left, and the others have not started.
 			want := uint64(group)
-			if cancel {
+			if stopped != "not" {
 				want = 1
+				start()
 			}
 			if n := r.s.Stats().Dispatches; n != want {
 				t.Errorf("%d dispatches, want %d", n, want)
@@ -193,8 +205,12 @@ func TestGroupOfTasksThatCanBeCancelled(t *testing.T) {
 				t.Errorf("%d submissions", n)
 			}
 			r.d.release()
-			start()
-			r.taskwait()
+			if stopped == "not" {
+				start()
+			}
+			if err := r.scope.Wait(context.Background(), nil); (err != nil) != (stopped == "context") {
+				t.Error(err)
+			}
 			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 			r.expect("x", x, filled(16, 1+uint32(want))...)
 		})
@@ -234,18 +250,25 @@ func (d *gatedDevice) Completed(queue int) (uint64, error) {
 func newGatedRig(t *testing.T, x ...[]uint32) (*rig, *gatedDevice) {
 	t.Helper()
 	d := &gatedDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1)}
-	s, err := New(d, Options{Domain: rigDomain, Sharing: ShareNothing})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.intake.many, s.intake.nap = 0, time.Nanosecond
-	r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
-	r.scope = r.graph.NewScope()
-	r.compile()
+	r := newWrappedRig(t, d, d.fakeDevice)
 	for _, s := range x {
 		r.run(launch{label: "enter", enter: []arg{to(s)}, included: true})
 	}
 	return r, d
+}
+
+// newWrappedRig returns a rig on a device that is a fake one with some other methods.
+func newWrappedRig(t *testing.T, d Device, fake *fakeDevice) *rig {
+	t.Helper()
+	s, err := New(d, Options{Domain: rigDomain, Sharing: ShareNothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.intake.many, s.intake.alone = 0, false
+	r := &rig{t: t, d: fake, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
+	r.scope = r.graph.NewScope()
+	r.compile()
+	return r
 }
 
 // A goroutine that creates tasks does not wait for the driver, where goroutines run at the same time.
@@ -307,54 +330,71 @@ func TestGoroutineThatStartsAGroupNoticesWhatIsComplete(t *testing.T) {
 // It leaves to others what may take long: the ends of tasks that are no resident tasks, or have observers, and the
 // beginnings of those that have become ready.
 func TestGoroutineThatStartsAGroupCallsNoFunctionOfTheProgram(t *testing.T) {
-	const group = 10
 	for _, at := range []string{"begin", "end"} {
-		bothNaps(t, func(t *testing.T, nap time.Duration) {
-			x, y, z := filled(16, 1), filled(16, 1), filled(16, 1)
-			r, d := newGatedRig(t, x, z)
-			defer r.close()
-			r.s.intake.nap = nap
-			resume, called := make(chan struct{}), make(chan struct{})
-			r.doing(at, func() {
-				close(called)
-				<-resume
+		for _, resides := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, resident %t", at, resides), func(t *testing.T) {
+				aloneOrNot(t, func(t *testing.T, alone bool) { groupWithObserver(t, at, resides, alone) })
 			})
-			start := r.leaveAll(group)
-			d.wait.Lock()
-			alone := func(x []uint32) launch {
-				l := add1(x)
-				l.label = "alone"
-				return l
-			}
-			var inX, inZ uint32
-			r.run(alone(x))
-			inX++
-			// This one follows one that is left, and copies.
-			r.run(launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1})
-			for waiting := true; waiting && inZ < 10000; inZ++ {
-				r.run(alone(z))
-				runtime.Gosched()
-				select {
-				case <-called:
-					waiting = false
-				default:
-				}
-			}
-			for range 3 * group {
-				r.run(alone(z))
-				inZ++
-			}
-			close(resume)
-			d.wait.Unlock()
-			<-called
-			start()
-			r.taskwait()
-			r.run(launch{label: "exit", exit: []arg{from(x), from(z)}, included: true})
-			r.expect("x", x, filled(16, 1+inX)...)
-			r.expect("y", y, filled(16, 2)...)
-			r.expect("z", z, filled(16, 1+inZ)...)
-		})
+		}
 	}
+}
+
+func groupWithObserver(t *testing.T, at string, resides, alone bool) {
+	const group, most = 10, 10000
+	x, y, z := filled(16, 1), filled(16, 1), filled(16, 1)
+	r, d := newGatedRig(t, x, z)
+	defer r.close()
+	r.s.intake.alone = alone
+	resume, called := make(chan struct{}), make(chan struct{})
+	r.doing(at, func() {
+		close(called)
+		<-resume
+	})
+	start := r.leaveAll(group)
+	d.wait.Lock()
+	unobserved := func(x []uint32) launch {
+		l := add1(x)
+		l.label = "alone"
+		return l
+	}
+	r.run(unobserved(x))
+	// This one follows one that is left.
+	observed := launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1}
+	if resides {
+		observed.args = []arg{alloc(x)}
+		y[0] = 2 // as the other one leaves it
+	}
+	r.run(observed)
+	inZ, waiting := uint32(0), true
+	for ; waiting && inZ < most; inZ++ {
+		r.run(unobserved(z))
+		runtime.Gosched()
+		select {
+		case <-called:
+			waiting = false
+		default:
+		}
+	}
+	if waiting {
+		t.Errorf("not called while %d tasks were created", inZ)
+	}
+	for range 3 * group {
+		r.run(unobserved(z))
+		inZ++
+	}
+	close(resume)
+	d.wait.Unlock()
+	<-called
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(z)}, included: true})
+	inX := uint32(2)
+	if resides {
+		inX++
+	}
+	r.expect("x", x, filled(16, inX)...)
+	r.expect("y", y[:1], 2)
+	r.expect("z", z, filled(16, 1+inZ)...)
 }
 
 // Tasks of a goroutine that creates them faster than they are started have to wait, even if another one is starting
@@ -483,19 +523,19 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 	}
 }
 
-var errLostInTest = errors.New("lost in a test")
+var errLostInTest, errInTest = errors.New("lost in a test"), errors.New("refused in a test")
 
 // Goroutines create chains of tasks, and one after another ends, without a call that starts what is left.
 func TestSweeperLeavesNothingBehind(t *testing.T) {
 	const chains, links = 4, 300
-	bothNaps(t, func(t *testing.T, nap time.Duration) {
+	aloneOrNot(t, func(t *testing.T, alone bool) {
 		for _, many := range []int{1, 3, manyTasks} {
 			var x [][]uint32
 			for range chains {
 				x = append(x, filled(16, 0))
 			}
 			r := newIntakeRig(t, many, x...)
-			r.s.intake.nap, r.s.intake.group = nap, 20
+			r.s.intake.alone, r.s.intake.group = alone, 20
 			before := r.s.Stats().Dispatches
 			var all sync.WaitGroup
 			for i := range chains {
@@ -515,10 +555,7 @@ func TestSweeperLeavesNothingBehind(t *testing.T) {
 			if n := r.s.Stats().Dispatches - before; n != chains*links-50*(0+1+2+3) {
 				t.Errorf("%d dispatches", n)
 			}
-			r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
-			if r.s.intake.open.Load() {
-				t.Error("the intake is open")
-			}
+			r.eventually("the intake is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
 			for i := range x {
 				r.run(launch{label: "exit", exit: []arg{from(x[i])}, included: true})
 				r.expect("x", x[i], filled(16, uint32(links-50*i))...)
@@ -528,87 +565,244 @@ func TestSweeperLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// While tasks are created so slowly that no group becomes complete, the sweeper starts them.
-func TestSweeperStartsWhatIsCreatedSlowly(t *testing.T) {
-	const n = 20
-	x := filled(16*n, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	r.s.intake.nap = time.Microsecond
-	start := r.leaveAll(math.MaxUint32)
-	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
-	for i := range n {
-		l := add1(x[16*i : 16*i+16])
-		r.run(l)
-		r.eventually("the task has started", func() bool { return r.s.intake.left.Load() == 0 })
-		r.s.mu.Lock()
-		if !r.s.intake.sweeping { // there was nothing to do for the time of a nap
-			r.s.intake.sweeping = true
-			r.s.intake.open.Store(true)
-			r.s.life.waiters.Go(r.s.sweep)
+// When the device has done what it had to do, the sweeper starts what is left.
+func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
+	aloneOrNot(t, func(t *testing.T, alone bool) {
+		const n, many = 20, 5
+		x := filled(16*n, 1)
+		r := newIntakeRig(t, many, x)
+		defer r.close()
+		r.s.intake.alone, r.s.intake.group = alone, math.MaxUint32
+		before := r.s.Stats().Dispatches
+		r.d.hold()
+		for i := range n {
+			r.run(add1(x[16*i : 16*i+16]))
 		}
-		r.s.mu.Unlock()
-	}
-	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
-	start()
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16*n, 2)...)
-}
-
-// So it does while they are created so fast that there are new ones at each of its looks.
-func TestSweeperIsPatientForSomeLooks(t *testing.T) {
-	const most = 1 << 17
-	x := filled(16, 1)
-	r := newIntakeRig(t, 0, x)
-	defer r.close()
-	r.s.intake.nap = time.Millisecond
-	start := r.leaveAll(math.MaxUint32)
-	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
-	created := uint32(0)
-	for ; r.s.Stats().Dispatches == 0 && created < most; created++ {
-		r.run(add1(x))
-	}
-	if created == most {
-		t.Errorf("none of %d tasks has started", created)
-	}
-	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
-	start()
-	r.taskwait()
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16, 1+created)...)
-}
-
-// The observer of a task behind one that the sweeper starts ends the goroutine. Another one takes its place.
-func TestSweeperOutlivesItsGoroutine(t *testing.T) {
-	x, y := filled(16, 0), filled(16, 0)
-	r := newIntakeRig(t, 1, x, y)
-	defer r.close()
-	r.s.intake.nap = time.Microsecond
-	begun := make(chan struct{})
-	r.doing("begin", func() {
-		close(begun)
-		runtime.Goexit()
+		if left := r.s.intake.left.Load(); left != n-many {
+			t.Errorf("%d tasks are left", left)
+		}
+		r.d.release()
+		r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+		if got := r.s.Stats().Dispatches - before; got != n {
+			t.Errorf("%d tasks of %d have started", got, n)
+		}
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16*n, 2)...)
 	})
-	alone, leaves := add1(x), add1(x)
-	alone.label, leaves.label = "alone", "leaves"
+}
+
+// So it does when the device was refused what it had to do.
+func TestSweeperStartsWhatIsLeftWhenABatchIsRefused(t *testing.T) {
+	x, y := filled(16, 1), filled(16, 1)
+	r, d := newGatedRig(t, x, y)
+	defer r.close()
 	start := r.leaveAll(math.MaxUint32)
-	r.run(alone)
-	r.run(leaves)
-	r.s.life.waiters.Go(r.s.sweep) // as startedAloneLocked does
-	<-begun
-	r.eventually("another goroutine has ended the sweeper", func() bool { return !r.s.intake.sweeping })
-	r.eventually("nobody is starting tasks", func() bool { return r.s.intake.running.Load() == 0 })
-	start()
-	for range 5 {
-		l := add1(y)
-		l.label = "alone"
-		r.run(l)
+	refuse := true
+	r.d.set(func() {
+		r.d.submit = func(int) error {
+			if !refuse {
+				return nil
+			}
+			refuse = false
+			return errInTest
+		}
+	})
+	d.submit.Lock()
+	r.run(add1(x))
+	r.s.startLeft(true).Finish()
+	r.run(add1(y))
+	r.s.mu.Lock()
+	r.s.intake.sweeping = false
+	r.s.mu.Unlock()
+	d.submit.Unlock()
+	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+	if left := r.s.intake.left.Load(); left != 0 {
+		t.Errorf("%d tasks are left", left)
 	}
-	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, protect.ErrGoexit) {
+	start()
+	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errInTest) {
 		t.Errorf("got %v", err)
 	}
-	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.run(launch{label: "exit", exit: []arg{from(y)}, included: true})
-	r.expect("y", y, filled(16, 5)...)
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16, 1)...)
+	r.expect("y", y, filled(16, 2)...)
+}
+
+// A function of the program that the start of a task calls does not keep the sweeper from others.
+func TestSweeperCallsNoFunctionOfTheProgram(t *testing.T) {
+	x, y, z := filled(16, 1), filled(16, 1), filled(16*30, 1)
+	r := newIntakeRig(t, 0, x, z)
+	defer r.close()
+	begun, resume := make(chan struct{}), make(chan struct{})
+	r.doing("begin", func() {
+		close(begun)
+		<-resume
+	})
+	unobserved := func(x []uint32) launch {
+		l := add1(x)
+		l.label = "alone"
+		return l
+	}
+	start := r.leaveAll(math.MaxUint32)
+	sweep := func() {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		r.s.intake.sweeping = false
+		r.s.intake.open.Store(true)
+		r.s.sweepIdleLocked()
+	}
+	r.run(unobserved(x))
+	r.run(launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1})
+	sweep()
+	<-begun
+	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
+	for i := range 30 {
+		r.run(unobserved(z[16*i : 16*i+16]))
+	}
+	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
+	sweep()
+	r.eventually("all have started", func() bool { return r.s.intake.left.Load() == 0 })
+	close(resume)
+	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(z)}, included: true})
+	r.expect("x", x, filled(16, 2)...)
+	r.expect("y", y, filled(16, 2)...)
+	r.expect("z", z, filled(16*30, 2)...)
+}
+
+// Constructs that wait for their task start what is left, on which it may depend.
+func TestConstructThatWaitsStartsWhatIsLeft(t *testing.T) {
+	const links = 5
+	t.Run("of the device", func(t *testing.T) {
+		x := filled(16, 1)
+		r := newIntakeRig(t, 0, x)
+		defer r.close()
+		start := r.leaveAll(math.MaxUint32)
+		for range links {
+			r.run(add1(x))
+		}
+		l := add1(x)
+		l.included = true
+		r.run(l)
+		start()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16, 1+links+1)...)
+	})
+	t.Run("of the host", func(t *testing.T) {
+		x := filled(16, 1)
+		r := newIntakeRig(t, 0, x)
+		defer r.close()
+		r.graph.OnWait(r.s.SubmitGathered)
+		start := r.leaveAll(math.MaxUint32)
+		for range links {
+			r.run(add1(x))
+		}
+		ran := false
+		err := host.NewDevice(1).Run(t.Context(), host.Region{
+			Construct: construct.Construct{Label: "host", Scope: r.scope, Depend: dependOn(nil, [][]uint32{x})},
+			Body:      func(context.Context) error { ran = true; return nil },
+		})
+		if err != nil || !ran {
+			t.Errorf("ran: %v, %v", ran, err)
+		}
+		start()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16, 1+links)...)
+	})
+}
+
+// A task of another device that becomes ready when tasks of this one start, or fail, runs there.
+func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
+	mode := memoryModes[1]
+	x, token := filled(16, 1), filled(1, 0)
+	a := newRig(t, mode, 1)
+	b := newSecondRig(t, a, mode, 2)
+	a.watches, a.open, b.watches, b.open = false, false, false, false
+	a.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	b.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	start, before := a.leaveAll(math.MaxUint32), b.s.Stats().Dispatches
+	refuse := true
+	a.d.set(func() {
+		a.d.submit = func(int) error {
+			if !refuse {
+				return nil
+			}
+			refuse = false
+			return errInTest
+		}
+	})
+	l := launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, depend: depends(tasks.DependMutexInOutSet, token)}
+	a.run(l)
+	b.run(l)
+	start()
+	if err := a.scope.Wait(t.Context(), nil); !errors.Is(err, errInTest) {
+		t.Errorf("got %v", err)
+	}
+	if n := b.s.Stats().Dispatches - before; n != 1 {
+		t.Errorf("%d dispatches", n)
+	}
+	b.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	a.expect("x", x, filled(16, 2)...)
+	a.run(launch{label: "exit", exit: []arg{alloc(x)}, included: true})
+	b.close()
+	a.close()
+}
+
+// overDevice is a device whose timelines, once it is lost, show that everything is complete, although it has not come
+// to rest.
+type overDevice struct {
+	*fakeDevice
+	over atomic.Bool
+	rest chan struct{}
+}
+
+func (d *overDevice) Completed(queue int) (uint64, error) {
+	if d.over.Load() {
+		return math.MaxUint64, nil
+	}
+	return d.fakeDevice.Completed(queue)
+}
+
+func (d *overDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	<-d.rest
+	return d.fakeDevice.Wait(queue, value, timeout)
+}
+
+func (d *overDevice) WaitIdle() error {
+	<-d.rest
+	return d.fakeDevice.WaitIdle()
+}
+
+// A goroutine that starts a group does not end tasks of a lost device, whatever that shows, until the device is at rest.
+func TestGroupAfterALoss(t *testing.T) {
+	x := filled(16, 1)
+	d := &overDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1), rest: make(chan struct{})}
+	r := newWrappedRig(t, d, d.fakeDevice)
+	r.run(launch{label: "enter", enter: []arg{alloc(x)}, out: [][]uint32{x}}) // deferred, and waits for nothing
+	r.d.hold()
+	start := r.leaveAll(math.MaxUint32)
+	r.run(add1(x))
+	r.s.startLeft(false).Finish()
+	r.eventually("the batch is submitted", func() bool { return r.d.submissions() > 0 })
+	r.s.mu.Lock()
+	live := r.s.life.live
+	r.s.mu.Unlock()
+	r.s.Lose(errLostInTest)
+	d.over.Store(true)
+	r.s.SubmitGathered()
+	r.s.mu.Lock()
+	if live == 0 || r.s.life.live != live {
+		t.Errorf("%d tasks, %d before the loss", r.s.life.live, live)
+	}
+	r.s.mu.Unlock()
+	r.d.release()
+	close(d.rest)
+	start()
+	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errLostInTest) {
+		t.Errorf("got %v", err)
+	}
+	_ = r.s.Close()
 }

@@ -83,14 +83,17 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 }
 
 // SubmitGathered submits what has been kept for more commands to come, and what has been left in the intake.
-// It is called by a goroutine that is about to wait for tasks, and otherwise after gatherTime.
+// It is called by a goroutine that is about to wait for tasks, and otherwise after gatherTime. It calls no function of
+// the program.
 func (s *Scheduler) SubmitGathered() {
+	var w *tasks.Work
 	if s.intake.open.Load() {
-		s.startLeft(false)
+		w = s.startLeft(false)
+	} else {
+		w = tasks.NewWork()
 	}
-	w := tasks.NewWork()
-	defer w.Finish()
 	s.refill(w)
+	s.finishApart(w)
 }
 
 // refill is refillLocked for a caller that does not hold mu.
@@ -138,6 +141,7 @@ func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 	for _, b := range s.order.TakeRefused() {
 		s.failBatchLocked(b, w)
 	}
+	s.sweepIdleLocked()
 }
 
 // failBatchLocked fails the tasks of a batch that never runs. A task that has failed already, itself
@@ -171,4 +175,5 @@ func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 		s.exits.done = append(s.exits.done, b.Tasks()...)
 	}
 	s.order.Recycle(arrived)
+	s.sweepIdleLocked()
 }

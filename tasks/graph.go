@@ -17,6 +17,8 @@ type Graph struct {
 	keep bool
 	// errors are set before the first task, if at all.
 	errors Errors
+	// waits is the function passed to OnWait, or nil.
+	waits func()
 
 	mu lockrank.Mutex[lockrank.Graph]
 	// newest and oldest are the ends of the list of scopes.
@@ -63,6 +65,17 @@ func (g *Graph) Pending() bool {
 // Keep makes snapshots include complete tasks with all their edges. It must be called before the
 // first task is added. Memory then grows with every task.
 func (g *Graph) Keep() { g.keep = true }
+
+// OnWait has f called by each goroutine that is about to wait for tasks that are not complete, without locks. f must not
+// call functions of the program. OnWait must be called before the first task is added.
+func (g *Graph) OnWait(f func()) { g.waits = f }
+
+// beforeWait is called before a wait for tasks.
+func (g *Graph) beforeWait() {
+	if g.waits != nil {
+		g.waits()
+	}
+}
 
 // scopes returns the scopes that have had tasks and are not retired.
 func (g *Graph) scopes() []*Scope {

@@ -150,7 +150,9 @@ func (g *Group) Wait(ctx context.Context, place Place) error {
 	if g.live > 0 {
 		idle := make(chan struct{})
 		g.waiters = append(g.waiters, idle)
+		graph := g.scope.graph
 		g.mu.Unlock()
+		graph.beforeWait()
 		if place != nil {
 			place.Leave()
 			defer place.Return()

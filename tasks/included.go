@@ -121,6 +121,7 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	}
 	n.notes |= awaited
 	n.scope.unlock()
+	n.scope.graph.beforeWait()
 	if place != nil {
 		place.Leave()
 		defer place.Return()
@@ -139,6 +140,9 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 	_, err := n.Completed()
 	return err
 }
+
+// BeforeWait is called by a goroutine that waits for the task in another way than by Wait, before it does.
+func (n *Node) BeforeWait() { n.scope.graph.beforeWait() }
 
 // Await waits for an included task as Wait does, and returns nil when it is complete, whatever
 // its outcome. If ctx ends first, it abandons the task and returns the cause.

@@ -116,7 +116,7 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 	wt.failures.list = append(wt.failures.list, s.takeFailuresLocked()...)
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
-
+	s.graph.beforeWait()
 	if place != nil {
 		place.Leave()
 		defer place.Return()

@@ -97,6 +97,7 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	case <-t.ready:
 		told = true
 	default:
+		n.BeforeWait()
 		if place != nil {
 			place.Leave()
 		}

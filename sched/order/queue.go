@@ -89,6 +89,11 @@ func (q *Queue) Computes() bool { return q.computes }
 // Pending returns the batch that collects commands. Close replaces it.
 func (q *Queue) Pending() *Batch { return q.pending }
 
+// Idle reports whether nothing is in flight on any queue, or collects to be submitted.
+func (o *Queues) Idle() bool {
+	return !slices.ContainsFunc(o.all, func(q *Queue) bool { return len(q.inFlight) > 0 || !q.pending.Empty() })
+}
+
 // Gathering reports whether the queue is idle, and its pending batch waits for more commands.
 func (q *Queue) Gathering() bool { return len(q.inFlight) == 0 && !q.pending.Empty() }
 

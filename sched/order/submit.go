@@ -150,16 +150,16 @@ func (o *Queues) SubmitClosed() (failed bool) {
 // one.
 const submissionsAtOnce = 4
 
-// OnBacklog has start called, with the lock held, when SubmitClosed has submitted a few batches and there
-// are others: its caller has something else to do, and must not be kept from it as long as others close
-// batches. start must start a goroutine that calls TakeBacklog, and then SubmitClosed. Without OnBacklog,
-// and after Stop, SubmitClosed submits all.
+// OnBacklog has start called, with the lock held, when closed batches are left by LeaveClosed, or by SubmitClosed when
+// that has submitted a few and there are others: its caller has something else to do, and must not be kept from it
+// as long as others close batches. start must start a goroutine that calls TakeBacklog, and then SubmitClosed. Without
+// OnBacklog, and after Stop, SubmitClosed submits all.
 func (o *Queues) OnBacklog(start func()) { o.startSubmitter = start }
 
-// LeaveClosed leaves the batches that are closed to the goroutine that submits a backlog (see OnBacklog), in place of
-// SubmitClosed.
+// LeaveClosed is SubmitClosed for a goroutine that does not submit itself. It is not called without OnBacklog, or after
+// Stop.
 func (o *Queues) LeaveClosed() {
-	if len(o.unsent) > 0 && !o.submitting && !o.backlogged {
+	if len(o.unsent) > 0 && !o.submitting && !o.backlogged && o.lost == nil {
 		o.backlogged = true
 		o.startSubmitter()
 	}
