@@ -210,9 +210,9 @@ nocgo:
 fuzz:
 	scripts/fuzz $(FUZZTIME)
 
-# vkomp beside plain Vulkan on one core, where taskset can be had, what is about goroutines on all of
-# them, and kernels as a driver runs them that has threads of its own: see docs/benchmarks.md. The figures
-# of the first two are then compared with those that are kept.
+# vkomp beside plain Vulkan on one core, where taskset can be had, what is about goroutines and deferred tasks
+# on all of them, and kernels as a driver runs them that has threads of its own: see docs/benchmarks.md. The
+# figures of the first two are then compared with those that are kept.
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 BENCH_KEPT = cmd/vkomp-demo/testdata/bench.txt
 BENCH_FLAGS ?=
@@ -221,6 +221,7 @@ bench: bin/vkomp-demo
 	scripts/setup driver
 	LP_NUM_THREADS=0 $(ONE_CORE) bin/vkomp-demo bench -gobench bin/bench-one.txt $(BENCH_FLAGS)
 	LP_NUM_THREADS=0 bin/vkomp-demo bench -rows sync,goroutines -gobench bin/bench-all.txt $(BENCH_FLAGS)
+	LP_NUM_THREADS=0 bin/vkomp-demo bench -rows chain,chain2,independent,fan,stencil $(BENCH_FLAGS)
 	bin/vkomp-demo bench -rows chain,independent,fan,stencil,replay $(BENCH_FLAGS)
 	cat bin/bench-one.txt bin/bench-all.txt >bin/bench.txt
 	$(GO) run $(BENCHSTAT) kept=$(BENCH_KEPT) now=bin/bench.txt

@@ -26,8 +26,8 @@ type deviceOrder struct {
 }
 
 // gatherTime is the longest time for which commands are kept for more commands to come. The tasks of
-// a burst are created faster, and whatever waits for the commands without a call of SubmitGathered
-// loses no more than this.
+// a burst are created faster, and whatever waits for the commands without a call of SubmitGathered, as on a
+// channel, loses no more than this, and what Go's timers come late in an idle process, up to a millisecond.
 const gatherTime = 200 * time.Microsecond
 
 // targetOfLocked returns the target to which a task of the order belongs. A resident task becomes one.
