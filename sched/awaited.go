@@ -114,12 +114,19 @@ func (s *Scheduler) awaitStarted(ctx context.Context, a *awaited, node *tasks.No
 			defer place.Return()
 		}
 	}
-	if s.intake.open.Load() {
-		// It may depend on what is left, and does not before that is placed.
+	if s.intake.open.Load() && !s.hasPlace(a) {
+		// It may depend on what is left.
 		s.finishApart(s.startLeft(false))
 	}
 	s.drive(ctx, a)
 	return node.Await(ctx, nil)
+}
+
+// hasPlace reports whether a task is placed and has not ended.
+func (s *Scheduler) hasPlace(a *awaited) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return a.place != nil
 }
 
 // drive waits for the queue of a task in place of the queue's waiter, as long as the task's batch is

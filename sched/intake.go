@@ -28,13 +28,17 @@ import (
 // The goroutine that starts a group also looks how far the device has come, submits what has collected meanwhile, and
 // ends tasks that are complete, which would otherwise take a goroutine that has to be woken for it.
 //
-// All this is so while many tasks are in flight: one task alone is placed by the goroutine that creates it, when its
-// construct returns. What is left when no group becomes complete, a goroutine starts that is about to wait for tasks, or
-// the sweeper: a goroutine that there is when the device has nothing to do. The sweeper closes the intake when nothing
-// is left.
+// All this is so while the intake is open: one task alone is placed by the goroutine that creates it, when its construct
+// returns. The intake opens when many tasks are in flight. What is left then without a group becoming complete is started
+//
+//   - by a goroutine that is about to wait for tasks.
+//   - by the sweeper: a goroutine that there is while no queue has anything to do. It closes the intake when nothing is
+//     left.
+//   - by a timer, since a queue may be busy for long, or have to wait for something that the program does only after
+//     what is left. It is the one that submits what has been kept for more commands to come (see gatherTime).
 type intake struct {
-	// many is the number of tasks in flight, and of those that their creators have started by themselves, from
-	// which on tasks are left here: 0 for never.
+	// many is the number of tasks in flight, and of those that were started by themselves, from which on the intake is
+	// open: 0 for never.
 	many int
 	// group is the number of tasks that are created until one of their creators starts what is left. alone says
 	// that goroutines run one at a time.
@@ -58,8 +62,10 @@ type intake struct {
 	rest *resident
 	// sweeping says that there is a sweeper.
 	sweeping bool
-	// started counts the tasks that their creators have started by themselves since the intake was open.
+	// started counts the tasks that were started by themselves since the intake was closed.
 	started int
+	// sweeper is Scheduler.sweep as the function of a goroutine, which is made once.
+	sweeper func()
 }
 
 const (
@@ -76,8 +82,9 @@ const (
 	// start some, even if another goroutine does.
 	mostLeft = 1024
 	// sweepTime is for how long no task must have been created for the sweeper to start those that are left:
-	// goroutines that create them faster complete a group soon.
-	sweepTime = 5 * time.Microsecond
+	// goroutines that create them faster may complete a group. It waits for that sweepWaits times at most.
+	sweepTime  = 5 * time.Microsecond
+	sweepWaits = 4
 	// settleTurns is how often a goroutine that creates a compound task lets others run first.
 	settleTurns = 16
 	// startsAtOnce is the number of tasks that are started in a row without the lock being given up, or the
@@ -192,7 +199,7 @@ func (s *Scheduler) startSome(w *tasks.Work, leaves bool) int {
 	return started
 }
 
-// startSomeLocked starts some of the tasks in the intake and of those in w. It closes no batch.
+// startSomeLocked starts some of the tasks in the intake and of those in w. It submits nothing.
 func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	in := &s.intake
 	for ; started < startsAtOnce; started++ {
@@ -269,7 +276,7 @@ func (s *Scheduler) settleIntake() {
 	}
 }
 
-// startedAloneLocked counts a task that its creator has started by itself. After some of them it opens the intake.
+// startedAloneLocked counts a task that was started by itself. After some of them it opens the intake.
 func (s *Scheduler) startedAloneLocked() {
 	in := &s.intake
 	if in.many == 0 || in.open.Load() || s.life.closing {
@@ -277,7 +284,7 @@ func (s *Scheduler) startedAloneLocked() {
 	}
 	if in.started++; in.started >= in.many && s.life.live >= in.many {
 		in.open.Store(true)
-		s.sweepIdleLocked()
+		s.releaseLaterLocked()
 	}
 }
 
@@ -285,7 +292,8 @@ func (s *Scheduler) startedAloneLocked() {
 func (s *Scheduler) sweepIdleLocked() {
 	if in := &s.intake; in.open.Load() && !in.sweeping && !s.life.stopped && s.order.Idle() {
 		in.sweeping = true
-		s.life.waiters.Go(s.sweep)
+		s.life.waiters.Add(1)
+		go in.sweeper()
 	}
 }
 
@@ -293,14 +301,16 @@ func (s *Scheduler) sweepIdleLocked() {
 // intake is closed.
 func (s *Scheduler) sweep() {
 	in := &s.intake
+	waits := 0
 	for more := true; more; {
 		rounds, created := in.rounds.Load(), in.created.Load()
 		for begun := time.Now(); time.Since(begun) < sweepTime; {
 			vk.Yield()
 			runtime.Gosched()
 		}
-		if in.rounds.Load() == rounds && in.created.Load() == created {
+		if waits++; in.rounds.Load() == rounds && (in.created.Load() == created || waits >= sweepWaits) {
 			s.finishApart(s.startLeft(false))
+			waits = 0
 		}
 		more = s.sweepMore()
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/host"
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -592,8 +593,8 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 	})
 }
 
-// So it does when the device was refused what it had to do.
-func TestSweeperStartsWhatIsLeftWhenABatchIsRefused(t *testing.T) {
+// What is left is started also when the device was refused what it had to do.
+func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 1)
 	r, d := newGatedRig(t, x, y)
 	defer r.close()
@@ -614,6 +615,7 @@ func TestSweeperStartsWhatIsLeftWhenABatchIsRefused(t *testing.T) {
 	r.run(add1(y))
 	r.s.mu.Lock()
 	r.s.intake.sweeping = false
+	r.s.releaseLaterLocked() // as when the intake opens
 	r.s.mu.Unlock()
 	d.submit.Unlock()
 	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
@@ -805,4 +807,172 @@ func TestGroupAfterALoss(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_ = r.s.Close()
+}
+
+// What is left does not wait for a queue that is busy for long, or waits for something that the program does only when it
+// has seen what the task leaves.
+func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
+	aloneOrNot(t, func(t *testing.T, alone bool) {
+		const n, rounds = 5, 3
+		x, y := filled(16*n, 1), filled(16, 1)
+		r := newRig(t, onQueues, 1)
+		defer r.close()
+		r.watches = false
+		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+		r.d.hold()
+		r.use(0)
+		r.run(add1(y))
+		resume := r.stall(0)
+		r.use(1)
+		r.s.intake.many, r.s.intake.group, r.s.intake.alone = 2, math.MaxUint32, alone
+		for round := range rounds {
+			for i := range n {
+				// Its commands are not kept for more to come, which would start the timer.
+				r.heavy("heavy", x[16*i:16*i+16], long)
+			}
+			if !r.s.intake.open.Load() {
+				t.Errorf("the intake is closed in round %d", round)
+			}
+			done := make(chan struct{})
+			r.host("host", [][]uint32{x}, nil, func() { close(done) })
+			<-done
+		}
+		resume()
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+		r.expect("x", x, filled(16*n, 1+rounds)...)
+		r.expect("y", y, filled(16, 2)...)
+	})
+}
+
+// An intake that opens although the device has nothing to do, since all tasks in flight wait for something else, is
+// closed again.
+func TestIntakeThatOpensWhileTheDeviceIsIdle(t *testing.T) {
+	r := newIntakeRig(t, 2)
+	defer r.close()
+	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
+	r.s.mu.Lock()
+	r.s.life.live += 2
+	r.s.startedAloneLocked()
+	r.s.startedAloneLocked()
+	opened := r.s.intake.open.Load()
+	r.s.life.live -= 2
+	r.s.mu.Unlock()
+	if !opened {
+		t.Error("it has not opened")
+	}
+	r.eventually("it is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+}
+
+// The sweeper does not end while something is left and the device has nothing to do.
+func TestSweeperGoesOn(t *testing.T) {
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	defer r.close()
+	in := &r.s.intake
+	start := r.leaveAll(math.MaxUint32)
+	r.run(add1(x))
+	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
+	if !r.s.sweepMore() || !in.open.Load() || !in.sweeping {
+		t.Errorf("open %t, sweeping %t", in.open.Load(), in.sweeping)
+	}
+	r.d.hold()
+	r.s.startLeft(false).Finish()
+	if r.s.sweepMore() || !in.open.Load() || in.sweeping {
+		t.Errorf("with a busy device: open %t, sweeping %t", in.open.Load(), in.sweeping)
+	}
+	r.s.mu.Lock()
+	in.sweeping = true // as before
+	r.s.mu.Unlock()
+	r.d.release()
+	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
+	if r.s.sweepMore() || in.open.Load() || in.sweeping {
+		t.Errorf("without tasks: open %t, sweeping %t", in.open.Load(), in.sweeping)
+	}
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 2)...)
+}
+
+// A goroutine that starts a group finds a task complete that has the last reference to its storage. It leaves the copy
+// to the host, and all that comes behind it, to another goroutine.
+func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
+	const group, most = 10, 10000
+	x, z := filled(16, 1), filled(16, 1)
+	r, d := newGatedRig(t, x, z)
+	defer r.close()
+	r.d.hold()
+	r.run(add1(x))
+	r.resides(x)
+	r.releaseAllButLast(x)
+	start := r.leaveAll(group)
+	d.wait.Lock()
+	r.d.release()
+	n := uint32(0)
+	for there := true; there && n < most; n++ {
+		r.run(add1(z))
+		runtime.Gosched()
+		_, there = r.residents(x)
+	}
+	if n == most {
+		t.Error("x is present")
+	}
+	d.wait.Unlock()
+	start()
+	r.taskwait()
+	r.expect("x", x, filled(16, 2)...)
+	r.run(launch{label: "exit", exit: []arg{from(z)}, included: true})
+	r.expect("z", z, filled(16, 1+n)...)
+}
+
+// A construct whose task is placed does not break up the groups of others.
+func TestPlacedConstructStartsNothing(t *testing.T) {
+	const n = 5
+	x, y := filled(16*n, 1), filled(16, 1)
+	r := newIntakeRig(t, 0, x, y)
+	defer r.close()
+	r.open = false
+	start := r.leaveAll(math.MaxUint32)
+	for i := range n {
+		r.run(add1(x[16*i : 16*i+16]))
+	}
+	l := add1(y)
+	l.included = true
+	r.d.hold()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		r.run(l)
+	}()
+	q := r.s.order.All()[0]
+	r.eventually("the construct waits for its queue", func() bool { return q.Drivers() == 1 && len(q.InFlight()) > 0 })
+	r.d.release()
+	<-returned
+	if left := r.s.intake.left.Load(); left != n {
+		t.Errorf("%d tasks are left, want %d", left, n)
+	}
+	start()
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16*n, 2)...)
+	r.expect("y", y, filled(16, 2)...)
+}
+
+// Close fails what is left.
+func TestCloseWithTasksLeft(t *testing.T) {
+	x := filled(16, 1)
+	r := newIntakeRig(t, 0, x)
+	r.leaveAll(math.MaxUint32)
+	r.run(add1(x))
+	r.run(add1(x))
+	if err := r.s.Close(); !errors.Is(err, memory.ErrLeaked) {
+		t.Errorf("Close: %v", err)
+	}
+	if n := r.s.intake.left.Load(); n != 0 {
+		t.Errorf("%d tasks are left", n)
+	}
+	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -18,8 +18,8 @@ type deviceOrder struct {
 	// to be called when all tasks that are ready have been started.
 	later     func(*tasks.Work)
 	refilling bool
-	// release is the timer that submits what has been kept for more commands to come, after
-	// patience. holding says that it is running.
+	// release is the timer that submits what has been kept for more commands to come, and starts what has been
+	// left in the intake, after patience. holding says that it is running.
 	release  *time.Timer
 	holding  bool
 	patience time.Duration
@@ -76,9 +76,29 @@ func (s *Scheduler) submitBacklog() {
 func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) {
 	if s.order.Flush(q, u) != nil {
 		s.failRefusedLocked(w)
-	} else if u == order.Gather && q.Gathering() && !s.order.holding {
+	} else if u == order.Gather && q.Gathering() {
+		s.releaseLaterLocked()
+	}
+}
+
+// releaseLaterLocked has released called after patience, unless that is to be already.
+func (s *Scheduler) releaseLaterLocked() {
+	if !s.order.holding && !s.life.stopped {
 		s.order.holding = true
 		s.order.release.Reset(s.order.patience)
+	}
+}
+
+// released submits what has been kept, and is called again while the intake is open.
+func (s *Scheduler) released() {
+	s.mu.Lock()
+	s.order.holding = false
+	s.mu.Unlock()
+	s.SubmitGathered()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.intake.open.Load() {
+		s.releaseLaterLocked()
 	}
 }
 
@@ -100,7 +120,7 @@ func (s *Scheduler) SubmitGathered() {
 func (s *Scheduler) refill(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.unlockLocked(w)
-	s.order.refilling, s.order.holding = false, false
+	s.order.refilling = false
 	s.refillLocked(w)
 }
 
@@ -141,7 +161,6 @@ func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 	for _, b := range s.order.TakeRefused() {
 		s.failBatchLocked(b, w)
 	}
-	s.sweepIdleLocked()
 }
 
 // failBatchLocked fails the tasks of a batch that never runs. A task that has failed already, itself

@@ -237,6 +237,10 @@ func New(d Device, o Options) (*Scheduler, error) {
 	}
 	s.destroyed.Device = d
 	s.intake.init(o.Placement)
+	s.intake.sweeper = func() {
+		defer s.life.waiters.Done()
+		s.sweep()
+	}
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.presence.allocate = s.memory.For
@@ -245,7 +249,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.kernels.Init(d, &s.mu, s.compiled)
 	s.exits.later = s.finishDone
 	s.order.later, s.order.patience = s.refill, gatherTime
-	s.order.release = time.AfterFunc(math.MaxInt64, s.SubmitGathered)
+	s.order.release = time.AfterFunc(math.MaxInt64, s.released)
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
 	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging), Ended: s.presence.gone.add}
 	if err := s.memory.Open(&s.destroyed, &s.order.Queues, of); err != nil {
@@ -398,8 +402,10 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	for _, q := range s.order.All() {
 		s.flushLocked(q, order.AtOnce, &w)
 	}
+	s.intake.open.Store(false)
 	s.unlockLocked(&w)
 	w.Run()
+	s.startLeft(false).Finish()
 	s.mu.Lock()
 	for s.life.live > 0 || s.kernels.CompilingLocked() != nil {
 		s.life.wake.Wait()

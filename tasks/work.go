@@ -10,7 +10,8 @@ import (
 type Work struct {
 	ready []step
 	head  int
-	// Creates says that the work is what the creation of a task has made ready. It is for runners.
+	// Creates says that the goroutine goes on to create other tasks, so that runners may put off the start of a task
+	// of this work. Finish clears it.
 	Creates bool
 }
 
