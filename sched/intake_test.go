@@ -913,7 +913,9 @@ func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
 	for there := true; there && n < most; n++ {
 		r.run(add1(z))
 		runtime.Gosched()
+		r.s.mu.Lock()
 		_, there = r.residents(x)
+		r.s.mu.Unlock()
 	}
 	if n == most {
 		t.Error("x is present")
