@@ -29,6 +29,7 @@ func (s *Scheduler) finishDone(w *tasks.Work) { s.finishSome(false, w) }
 // ones, or ones whose observer hears of their end, it leaves them and those behind them to another goroutine.
 func (s *Scheduler) finishResidents(w *tasks.Work) { s.finishSome(true, w) }
 
+// finishSome is finishResidents if residents is set, and finishDone otherwise.
 func (s *Scheduler) finishSome(residents bool, w *tasks.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,8 @@ func (s *Scheduler) finishSome(residents bool, w *tasks.Work) {
 }
 
 // finishRoundLocked finishes the tasks that are in s.exits.done now, and unlocks mu meanwhile. If an
-// observer ends the goroutine, the tasks that are left are in s.exits.done again.
+// observer ends the goroutine, the tasks that are left are in s.exits.done again, and so are those that finishResidents
+// leaves.
 func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 	done, next := s.exits.done, 0
 	s.exits.done, s.exits.spare = s.exits.spare[:0], nil

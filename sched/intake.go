@@ -40,10 +40,10 @@ type intake struct {
 	// many is the number of tasks in flight, and of those that were started by themselves, from which on the intake is
 	// open: 0 for never.
 	many int
-	// group is the number of tasks that are created until one of their creators starts what is left. alone says
+	// group is the number of tasks that are created until one of their creators starts what is left. serial says
 	// that goroutines run one at a time.
-	group uint32
-	alone bool
+	group  uint32
+	serial bool
 	// open says that tasks can be left here.
 	open atomic.Bool
 	// created counts the tasks that were created since a goroutine has last begun to start what is left, rounds
@@ -74,10 +74,10 @@ const (
 	// groupTasks is intake.group. Fewer tasks are more submissions, and more leave the device without work for
 	// longer.
 	groupTasks = 64
-	// groupTasksAlone is intake.group where goroutines run one at a time. There to create a thousand tasks and then
+	// groupTasksSerial is intake.group where goroutines run one at a time. There to create a thousand tasks and then
 	// to start them takes less time than to start some now and then, because what either works with stays in the
 	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
-	groupTasksAlone = 1024
+	groupTasksSerial = 1024
 	// mostLeft is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
 	mostLeft = 1024
@@ -99,8 +99,8 @@ func (in *intake) init(p Placement) {
 		return
 	}
 	in.many, in.group = manyTasks, groupTasks
-	if in.alone = runtime.GOMAXPROCS(0) == 1; in.alone {
-		in.group = groupTasksAlone
+	if in.serial = runtime.GOMAXPROCS(0) == 1; in.serial {
+		in.group = groupTasksSerial
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *Scheduler) startLeft(creating bool) *tasks.Work {
 	in.rounds.Add(1)
 	// Others may create tasks faster than they are started here.
 	for most := int(in.left.Load()) + mostLeft; most > 0; {
-		started := s.startSome(w, creating && !in.alone)
+		started := s.startSome(w, creating && !in.serial)
 		if started == 0 {
 			break
 		}

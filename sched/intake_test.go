@@ -122,22 +122,22 @@ func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	r.expect("x", x, filled(16*n, 2)...)
 }
 
-// aloneOrNot calls f as where goroutines run at the same time, and as where they run one at a time.
-func aloneOrNot(t *testing.T, f func(t *testing.T, alone bool)) {
-	for name, alone := range map[string]bool{"at the same time": false, "one at a time": true} {
-		t.Run(name, func(t *testing.T) { f(t, alone) })
+// serialOrNot calls f as where goroutines run at the same time, and as where they run one at a time.
+func serialOrNot(t *testing.T, f func(t *testing.T, serial bool)) {
+	for name, serial := range map[string]bool{"at the same time": false, "one at a time": true} {
+		t.Run(name, func(t *testing.T) { f(t, serial) })
 	}
 }
 
 // A goroutine that has created a group of tasks starts them, with those that wait for one of them, and leaves the
 // next ones again. They are submitted together.
 func TestGoroutineThatCreatesAGroupStartsIt(t *testing.T) {
-	aloneOrNot(t, func(t *testing.T, alone bool) {
+	serialOrNot(t, func(t *testing.T, serial bool) {
 		const group = 40
 		x := filled(16, 1)
 		r := newIntakeRig(t, 0, x)
 		defer r.close()
-		r.s.intake.alone = alone
+		r.s.intake.serial = serial
 		r.d.hold()
 		start, before := r.leaveAll(group), r.d.submissions()
 		for i := range group {
@@ -265,7 +265,7 @@ func newWrappedRig(t *testing.T, d Device, fake *fakeDevice) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.intake.many, s.intake.alone = 0, false
+	s.intake.many, s.intake.serial = 0, false
 	r := &rig{t: t, d: fake, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
 	r.scope = r.graph.NewScope()
 	r.compile()
@@ -334,18 +334,18 @@ func TestGoroutineThatStartsAGroupCallsNoFunctionOfTheProgram(t *testing.T) {
 	for _, at := range []string{"begin", "end"} {
 		for _, resides := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, resident %t", at, resides), func(t *testing.T) {
-				aloneOrNot(t, func(t *testing.T, alone bool) { groupWithObserver(t, at, resides, alone) })
+				serialOrNot(t, func(t *testing.T, serial bool) { groupWithObserver(t, at, resides, serial) })
 			})
 		}
 	}
 }
 
-func groupWithObserver(t *testing.T, at string, resides, alone bool) {
+func groupWithObserver(t *testing.T, at string, resides, serial bool) {
 	const group, most = 10, 10000
 	x, y, z := filled(16, 1), filled(16, 1), filled(16, 1)
 	r, d := newGatedRig(t, x, z)
 	defer r.close()
-	r.s.intake.alone = alone
+	r.s.intake.serial = serial
 	resume, called := make(chan struct{}), make(chan struct{})
 	r.doing(at, func() {
 		close(called)
@@ -529,14 +529,14 @@ var errLostInTest, errInTest = errors.New("lost in a test"), errors.New("refused
 // Goroutines create chains of tasks, and one after another ends, without a call that starts what is left.
 func TestSweeperLeavesNothingBehind(t *testing.T) {
 	const chains, links = 4, 300
-	aloneOrNot(t, func(t *testing.T, alone bool) {
+	serialOrNot(t, func(t *testing.T, serial bool) {
 		for _, many := range []int{1, 3, manyTasks} {
 			var x [][]uint32
 			for range chains {
 				x = append(x, filled(16, 0))
 			}
 			r := newIntakeRig(t, many, x...)
-			r.s.intake.alone, r.s.intake.group = alone, 20
+			r.s.intake.serial, r.s.intake.group = serial, 20
 			before := r.s.Stats().Dispatches
 			var all sync.WaitGroup
 			for i := range chains {
@@ -568,12 +568,12 @@ func TestSweeperLeavesNothingBehind(t *testing.T) {
 
 // When the device has done what it had to do, the sweeper starts what is left.
 func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
-	aloneOrNot(t, func(t *testing.T, alone bool) {
+	serialOrNot(t, func(t *testing.T, serial bool) {
 		const n, many = 20, 5
 		x := filled(16*n, 1)
 		r := newIntakeRig(t, many, x)
 		defer r.close()
-		r.s.intake.alone, r.s.intake.group = alone, math.MaxUint32
+		r.s.intake.serial, r.s.intake.group = serial, math.MaxUint32
 		before := r.s.Stats().Dispatches
 		r.d.hold()
 		for i := range n {
@@ -812,7 +812,7 @@ func TestGroupAfterALoss(t *testing.T) {
 // What is left does not wait for a queue that is busy for long, or waits for something that the program does only when it
 // has seen what the task leaves.
 func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
-	aloneOrNot(t, func(t *testing.T, alone bool) {
+	serialOrNot(t, func(t *testing.T, serial bool) {
 		const n, rounds = 5, 3
 		x, y := filled(16*n, 1), filled(16, 1)
 		r := newRig(t, onQueues, 1)
@@ -824,7 +824,7 @@ func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
 		r.run(add1(y))
 		resume := r.stall(0)
 		r.use(1)
-		r.s.intake.many, r.s.intake.group, r.s.intake.alone = 2, math.MaxUint32, alone
+		r.s.intake.many, r.s.intake.group, r.s.intake.serial = 2, math.MaxUint32, serial
 		for round := range rounds {
 			for i := range n {
 				// Its commands are not kept for more to come, which would start the timer.

@@ -194,7 +194,7 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	if rapid.Bool().Draw(t, "intake") {
 		r.s.intake.many = rapid.IntRange(1, 4).Draw(t, "open from so many tasks on")
 		r.s.intake.group = rapid.Uint32Range(1, 6).Draw(t, "tasks of a group")
-		r.s.intake.alone = rapid.Bool().Draw(t, "one goroutine at a time")
+		r.s.intake.serial = rapid.Bool().Draw(t, "one goroutine at a time")
 	}
 	r.d.report = func(what string) { p.fail("%s", what) }
 	for range programScopes {
