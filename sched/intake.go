@@ -134,6 +134,7 @@ func (s *Scheduler) leave(l *resident) bool {
 		// The sweeper may not have seen it.
 		s.finishApart(s.startLeft(false))
 	}
+	s.releaseLater()
 	return true
 }
 
@@ -284,7 +285,6 @@ func (s *Scheduler) startedAloneLocked() {
 	}
 	if in.started++; in.started >= in.many && s.life.live >= in.many {
 		in.open.Store(true)
-		s.releaseLaterLocked()
 	}
 }
 

@@ -37,13 +37,13 @@ func newIntakeRig(t *testing.T, many int, x ...[]uint32) *rig {
 	return r
 }
 
-// leaveAll opens the intake, without a sweeper, so that the tasks that are created are left there, until a group
-// of so many is complete or start is called.
+// leaveAll opens the intake, without a sweeper and a timer, so that the tasks that are created are left there, until a
+// group of so many is complete or start is called.
 func (r *rig) leaveAll(group uint32) (start func()) {
 	in := &r.s.intake
 	in.group = group
 	r.s.mu.Lock()
-	in.sweeping = true
+	in.sweeping, r.s.order.patience = true, math.MaxInt64
 	r.s.mu.Unlock()
 	in.open.Store(true)
 	return func() {
@@ -596,9 +596,9 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 // What is left is started also when the device was refused what it had to do.
 func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 1)
-	r, d := newGatedRig(t, x, y)
+	r := newIntakeRig(t, 0, x, y)
 	defer r.close()
-	start := r.leaveAll(math.MaxUint32)
+	start, submitted := r.leaveAll(math.MaxUint32), r.d.submissions()
 	refuse := true
 	r.d.set(func() {
 		r.d.submit = func(int) error {
@@ -609,15 +609,14 @@ func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 			return errInTest
 		}
 	})
-	d.submit.Lock()
 	r.run(add1(x))
 	r.s.startLeft(true).Finish()
-	r.run(add1(y))
+	r.eventually("the batch is refused", func() bool { return r.d.submissions() > submitted && r.s.order.Idle() })
 	r.s.mu.Lock()
-	r.s.intake.sweeping = false
-	r.s.releaseLaterLocked() // as when the intake opens
+	r.s.intake.sweeping, r.s.order.patience = false, 0
+	r.s.order.holding.Store(false)
 	r.s.mu.Unlock()
-	d.submit.Unlock()
+	r.run(add1(y))
 	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
 	if left := r.s.intake.left.Load(); left != 0 {
 		t.Errorf("%d tasks are left", left)
@@ -848,7 +847,8 @@ func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
 // An intake that opens although the device has nothing to do, since all tasks in flight wait for something else, is
 // closed again.
 func TestIntakeThatOpensWhileTheDeviceIsIdle(t *testing.T) {
-	r := newIntakeRig(t, 2)
+	x := filled(16, 1)
+	r := newIntakeRig(t, 2, x)
 	defer r.close()
 	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
 	r.s.mu.Lock()
@@ -861,7 +861,11 @@ func TestIntakeThatOpensWhileTheDeviceIsIdle(t *testing.T) {
 	if !opened {
 		t.Error("it has not opened")
 	}
+	r.run(add1(x))
 	r.eventually("it is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+	r.taskwait()
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	r.expect("x", x, filled(16, 2)...)
 }
 
 // The sweeper does not end while something is left and the device has nothing to do.

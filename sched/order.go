@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/vkomp/vkomp/sched/order"
@@ -21,7 +22,7 @@ type deviceOrder struct {
 	// release is the timer that submits what has been kept for more commands to come, and starts what has been
 	// left in the intake, after patience. holding says that it is running.
 	release  *time.Timer
-	holding  bool
+	holding  atomic.Bool
 	patience time.Duration
 }
 
@@ -77,29 +78,21 @@ func (s *Scheduler) flushLocked(q *order.Queue, u order.Urgency, w *tasks.Work) 
 	if s.order.Flush(q, u) != nil {
 		s.failRefusedLocked(w)
 	} else if u == order.Gather && q.Gathering() {
-		s.releaseLaterLocked()
+		s.releaseLater()
 	}
 }
 
-// releaseLaterLocked has released called after patience, unless that is to be already.
-func (s *Scheduler) releaseLaterLocked() {
-	if !s.order.holding && !s.life.stopped {
-		s.order.holding = true
+// releaseLater has SubmitGathered called after patience, unless that is to be already. It needs no lock.
+func (s *Scheduler) releaseLater() {
+	if !s.order.holding.Load() && s.order.holding.CompareAndSwap(false, true) {
 		s.order.release.Reset(s.order.patience)
 	}
 }
 
-// released submits what has been kept, and is called again while the intake is open.
+// released is what the timer calls.
 func (s *Scheduler) released() {
-	s.mu.Lock()
-	s.order.holding = false
-	s.mu.Unlock()
+	s.order.holding.Store(false)
 	s.SubmitGathered()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.intake.open.Load() {
-		s.releaseLaterLocked()
-	}
 }
 
 // SubmitGathered submits what has been kept for more commands to come, and what has been left in the intake.
