@@ -573,7 +573,7 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 		x := filled(16*n, 1)
 		r := newIntakeRig(t, many, x)
 		defer r.close()
-		r.s.intake.serial, r.s.intake.group = serial, math.MaxUint32
+		r.s.intake.serial, r.s.intake.group, r.s.order.patience = serial, math.MaxUint32, math.MaxInt64
 		before := r.s.Stats().Dispatches
 		r.d.hold()
 		for i := range n {
@@ -906,12 +906,12 @@ func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
 	x, z := filled(16, 1), filled(16, 1)
 	r, d := newGatedRig(t, x, z)
 	defer r.close()
+	d.wait.Lock() // before anybody waits for a device that is held
 	r.d.hold()
 	r.run(add1(x))
 	r.resides(x)
 	r.releaseAllButLast(x)
 	start := r.leaveAll(group)
-	d.wait.Lock()
 	r.d.release()
 	n := uint32(0)
 	for there := true; there && n < most; n++ {
