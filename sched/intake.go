@@ -64,8 +64,8 @@ type intake struct {
 	sweeping bool
 	// started counts the tasks that were started by themselves since the intake was closed.
 	started int
-	// sweeper is Scheduler.sweep as the function of a goroutine, which is made once.
-	sweeper func()
+	// startSweeper starts the sweeper.
+	startSweeper func()
 }
 
 const (
@@ -130,11 +130,12 @@ func (s *Scheduler) leave(l *resident) bool {
 		return false
 	}
 	in.add(l)
-	if !in.open.Load() {
-		// The sweeper may not have seen it.
+	if in.open.Load() {
+		s.releaseLater()
+	} else {
+		// Whoever has closed the intake may not have seen the task.
 		s.finishApart(s.startLeft(false))
 	}
-	s.releaseLater()
 	return true
 }
 
@@ -292,8 +293,7 @@ func (s *Scheduler) startedAloneLocked() {
 func (s *Scheduler) sweepIdleLocked() {
 	if in := &s.intake; in.open.Load() && !in.sweeping && !s.life.stopped && s.order.Idle() {
 		in.sweeping = true
-		s.life.waiters.Add(1)
-		go in.sweeper()
+		in.startSweeper()
 	}
 }
 

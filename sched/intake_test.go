@@ -64,6 +64,19 @@ func add1(x []uint32) launch {
 	return launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}}
 }
 
+// unobserved is add1 with the label to which rig.doing gives no observer.
+func unobserved(x []uint32) launch {
+	l := add1(x)
+	l.label = "alone"
+	return l
+}
+
+// intakeCloses waits until the intake is closed and there is no sweeper.
+func (r *rig) intakeCloses() {
+	r.t.Helper()
+	r.eventually("the intake is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+}
+
 func TestTasksThatAreLeftAreNotComplete(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 0)
 	r := newIntakeRig(t, 0, x, y)
@@ -353,11 +366,6 @@ func groupWithObserver(t *testing.T, at string, resides, serial bool) {
 	})
 	start := r.leaveAll(group)
 	d.wait.Lock()
-	unobserved := func(x []uint32) launch {
-		l := add1(x)
-		l.label = "alone"
-		return l
-	}
 	r.run(unobserved(x))
 	// This one follows one that is left.
 	observed := launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1}
@@ -524,7 +532,7 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 	}
 }
 
-var errLostInTest, errInTest = errors.New("lost in a test"), errors.New("refused in a test")
+var errLostInTest = errors.New("lost in a test")
 
 // Goroutines create chains of tasks, and one after another ends, without a call that starts what is left.
 func TestSweeperLeavesNothingBehind(t *testing.T) {
@@ -556,7 +564,7 @@ func TestSweeperLeavesNothingBehind(t *testing.T) {
 			if n := r.s.Stats().Dispatches - before; n != chains*links-50*(0+1+2+3) {
 				t.Errorf("%d dispatches", n)
 			}
-			r.eventually("the intake is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+			r.intakeCloses()
 			for i := range x {
 				r.run(launch{label: "exit", exit: []arg{from(x[i])}, included: true})
 				r.expect("x", x[i], filled(16, uint32(links-50*i))...)
@@ -583,7 +591,7 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 			t.Errorf("%d tasks are left", left)
 		}
 		r.d.release()
-		r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+		r.intakeCloses()
 		if got := r.s.Stats().Dispatches - before; got != n {
 			t.Errorf("%d tasks of %d have started", got, n)
 		}
@@ -599,16 +607,7 @@ func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	r := newIntakeRig(t, 0, x, y)
 	defer r.close()
 	start, submitted := r.leaveAll(math.MaxUint32), r.d.submissions()
-	refuse := true
-	r.d.set(func() {
-		r.d.submit = func(int) error {
-			if !refuse {
-				return nil
-			}
-			refuse = false
-			return errInTest
-		}
-	})
+	r.failNext()
 	r.run(add1(x))
 	r.s.startLeft(true).Finish()
 	r.eventually("the batch is refused", func() bool { return r.d.submissions() > submitted && r.s.order.Idle() })
@@ -617,12 +616,12 @@ func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	r.s.order.holding.Store(false)
 	r.s.mu.Unlock()
 	r.run(add1(y))
-	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+	r.intakeCloses()
 	if left := r.s.intake.left.Load(); left != 0 {
 		t.Errorf("%d tasks are left", left)
 	}
 	start()
-	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errInTest) {
+	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errSubmitMemory) {
 		t.Errorf("got %v", err)
 	}
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
@@ -640,11 +639,6 @@ func TestSweeperCallsNoFunctionOfTheProgram(t *testing.T) {
 		close(begun)
 		<-resume
 	})
-	unobserved := func(x []uint32) launch {
-		l := add1(x)
-		l.label = "alone"
-		return l
-	}
 	start := r.leaveAll(math.MaxUint32)
 	sweep := func() {
 		r.s.mu.Lock()
@@ -725,21 +719,12 @@ func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
 	a.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	b.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 	start, before := a.leaveAll(math.MaxUint32), b.s.Stats().Dispatches
-	refuse := true
-	a.d.set(func() {
-		a.d.submit = func(int) error {
-			if !refuse {
-				return nil
-			}
-			refuse = false
-			return errInTest
-		}
-	})
+	a.failNext()
 	l := launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, depend: depends(tasks.DependMutexInOutSet, token)}
 	a.run(l)
 	b.run(l)
 	start()
-	if err := a.scope.Wait(t.Context(), nil); !errors.Is(err, errInTest) {
+	if err := a.scope.Wait(t.Context(), nil); !errors.Is(err, errSubmitMemory) {
 		t.Errorf("got %v", err)
 	}
 	if n := b.s.Stats().Dispatches - before; n != 1 {
@@ -861,8 +846,10 @@ func TestIntakeThatOpensWhileTheDeviceIsIdle(t *testing.T) {
 	if !opened {
 		t.Error("it has not opened")
 	}
+	r.s.SubmitGathered() // as a goroutine that is about to wait, which starts nothing
+	r.intakeCloses()
 	r.run(add1(x))
-	r.eventually("it is closed", func() bool { return !r.s.intake.open.Load() && !r.s.intake.sweeping })
+	r.intakeCloses()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	r.expect("x", x, filled(16, 2)...)

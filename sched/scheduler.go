@@ -218,6 +218,19 @@ type life struct {
 	waiters sync.WaitGroup
 }
 
+// starter returns a function that calls f on a goroutine of the scheduler's own. Unlike waiters.Go, which makes a
+// function each time, it allocates nothing but the goroutine.
+func (l *life) starter(f func()) (start func()) {
+	run := func() {
+		defer l.waiters.Done()
+		f()
+	}
+	return func() {
+		l.waiters.Add(1)
+		go run()
+	}
+}
+
 // New returns a scheduler of the device. Close closes the device as well. After an error the device
 // still belongs to the caller.
 func New(d Device, o Options) (*Scheduler, error) {
@@ -237,10 +250,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	}
 	s.destroyed.Device = d
 	s.intake.init(o.Placement)
-	s.intake.sweeper = func() {
-		defer s.life.waiters.Done()
-		s.sweep()
-	}
+	s.intake.startSweeper = s.life.starter(s.sweep)
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
 	s.presence.allocate = s.memory.For
@@ -263,14 +273,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		random = rand.New(rand.NewPCG(o.Seed, 0))
 	}
 	s.order.Init(d, d.QueueInfos(), &s.mu, random, s.startWaiterLocked)
-	submit := func() { // made once, because the next function is called often
-		defer s.life.waiters.Done()
-		s.submitBacklog()
-	}
-	s.order.OnBacklog(func() {
-		s.life.waiters.Add(1)
-		go submit()
-	})
+	s.order.OnBacklog(s.life.starter(s.submitBacklog))
 	if s.props.Type != vk.DeviceSoftware {
 		s.order.SetRates(order.HardwareRates)
 	}
