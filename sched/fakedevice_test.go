@@ -699,6 +699,14 @@ func (d *fakeDevice) WaitIdle() error {
 	return errLost
 }
 
+// run executes what can run of that which was submitted.
+func (d *fakeDevice) run() {
+	d.set(func() {
+		for d.step() {
+		}
+	})
+}
+
 // idle reports whether all submissions are complete.
 func (d *fakeDevice) idle() bool {
 	return !slices.ContainsFunc(d.queues, func(q fakeQueue) bool { return len(q.batches) > 0 })

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
@@ -236,7 +237,7 @@ func TestSharerWaitsForTheFirstCopy(t *testing.T) {
 // announces.
 func (r *rig) eventually(what string, reached func() bool) {
 	r.t.Helper()
-	for range 1 << 22 {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		r.s.mu.Lock()
 		ok := reached()
 		r.s.mu.Unlock()

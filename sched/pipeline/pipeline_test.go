@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/vk"
@@ -142,7 +143,7 @@ func (r *rig) pipelines(want int) {
 // forgotten waits until the cache has forgotten the kernels that were released.
 func (r *rig) forgotten() {
 	r.Helper()
-	for range 1 << 22 {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 		r.mu.Lock()
 		n := len(r.released)
 		r.mu.Unlock()
