@@ -26,7 +26,15 @@ import (
 // flight on.
 func newIntakeRig(t *testing.T, many int, x ...[]uint32) *rig {
 	t.Helper()
-	r := newRig(t, memoryModes[1], 1)
+	return newIntakeRigOn(t, nil, many, x...)
+}
+
+// newIntakeRigOn is newIntakeRig on a device with these queues.
+func newIntakeRigOn(t *testing.T, queues []order.QueueInfo, many int, x ...[]uint32) *rig {
+	t.Helper()
+	mode := memoryModes[1]
+	mode.queues = queues
+	r := newRig(t, mode, 1)
 	r.watches = false
 	var enter []arg
 	for _, s := range x {
@@ -194,6 +202,45 @@ func TestGoroutineThatCreatesAGroupStartsIt(t *testing.T) {
 		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 		r.expect("x", x, filled(16, 1+group+2)...)
 	})
+}
+
+// On a device with several queues there is one submission to each queue that has got tasks of the group.
+func TestGroupIsOneSubmissionOfEachQueue(t *testing.T) {
+	const size, arrays, group = 1 << 16, 6, 60
+	var x [][]uint32
+	for range arrays {
+		x = append(x, filled(size, 1))
+	}
+	r := newIntakeRigOn(t, manyQueues, 0, x...)
+	defer r.close()
+	r.d.hold()
+	start, before := r.leaveAll(group), make([]order.Stats, len(manyQueues))
+	stats := func(i int) order.Stats { return r.s.order.All()[i].Stats() }
+	for i := range before {
+		before[i] = stats(i)
+	}
+	for i := range group {
+		r.run(add1(x[i%arrays]))
+	}
+	r.awaitSubmission()
+	busy, total := 0, uint64(0)
+	for i := range before {
+		dispatches, submissions := stats(i).Dispatches-before[i].Dispatches, stats(i).Submissions-before[i].Submissions
+		if submissions > 1 || (submissions == 1) != (dispatches > 0) {
+			t.Errorf("%d submissions with %d dispatches to queue %d", submissions, dispatches, i)
+		}
+		busy, total = busy+int(submissions), total+dispatches
+	}
+	if busy < 2 || total != group {
+		t.Errorf("%d dispatches to %d queues", total, busy)
+	}
+	r.d.release()
+	start()
+	r.taskwait()
+	for i := range x {
+		r.run(launch{label: "exit", exit: []arg{from(x[i])}, included: true})
+		r.expect("x", x[i], filled(size, 1+group/arrays)...)
+	}
 }
 
 // So does one in a taskgroup, whose tasks are not run when the taskgroup is cancelled before they start.
