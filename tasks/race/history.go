@@ -115,12 +115,11 @@ func (u *uses) only(t *Task, i int) bool {
 func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	u := &at.value
 	ordered := func(o use) bool { return o.task == t || d.clock.follows(o.task.at) }
-	local := t.accesses[i].Local
 	superseded := func(o use) bool {
 		if o.task == t {
-			return !local || t.accesses[o.access].Local
+			return t.coversOwn(i, o.access)
 		}
-		return !t.shares && !local && d.clock.follows(o.task.at)
+		return !t.shares && !t.accesses[i].Local && d.clock.follows(o.task.at) && t.covers(o.task)
 	}
 	look := func(o use) {
 		if !ordered(o) {
@@ -132,7 +131,7 @@ func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	}
 	if !t.accesses[i].Write {
 		for _, o := range u.writes {
-			if o.task == t && (local || !t.accesses[o.access].Local) {
+			if o.task == t && t.coversOwn(o.access, i) {
 				return // the task writes the bytes too
 			}
 		}
@@ -162,13 +161,36 @@ func (d *Detector) use(at *segment[uses], t *Task, i int) {
 
 // thin drops the reads that a later one on the same chain supersedes.
 func (d *Detector) thin(reads []use) []use {
-	last := make(map[uint32]uint32, len(reads))
+	last := make(map[uint32]*Task, len(reads))
 	for _, o := range reads {
-		if at := o.task.at; !o.task.shares && !o.task.accesses[o.access].Local {
-			last[at.chain] = max(last[at.chain], at.position)
+		t, at := o.task, o.task.at
+		if l := last[at.chain]; !t.shares && !t.accesses[o.access].Local && (l == nil || l.at.position < at.position) {
+			last[at.chain] = t
 		}
 	}
-	return d.without(reads, func(o use) bool { return o.task.at.position < last[o.task.at.chain] })
+	return d.without(reads, func(o use) bool {
+		l := last[o.task.at.chain]
+		return l != nil && o.task.at.position < l.at.position && l.covers(o.task)
+	})
+}
+
+// covers reports whether each access that has yet to be checked and conflicts with one of o's also conflicts with that of
+// t, given that t follows o. The accesses of a region's children can be local: they have a conflict with o's inside of
+// the region, and none with that of t outside. In that case the result is only true when the region has no more children.
+func (t *Task) covers(o *Task) bool {
+	for region := o.parent; !t.in(region); region = region.parent {
+		if !region.returned || len(region.children.open) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// coversOwn is covers for an access of t itself, given by its index.
+func (t *Task) coversOwn(access, other int) bool {
+	a, o := &t.accesses[access], &t.accesses[other]
+	// Whether inoutset items allow accesses to be unordered depends on the names of the bytes.
+	return (!a.Local || o.Local) && (!t.shares || a.Unnamed == o.Unnamed && a.Offset == o.Offset)
 }
 
 // without drops the accesses for which gone returns true.

@@ -100,6 +100,14 @@ func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 			d.End(host, false)
 			d.Waited(d.Wait(d.Initial()))
 		},
+		"host tasks whose children use the same slices, and are not waited for": func(d *Detector, k int) {
+			s := using(d.Initial(), 0)
+			s.Body, s.Transparency = true, tasks.ImpEx
+			host := d.Create(s)
+			d.Begin(host)
+			d.Create(using(host, 1, 2))
+			d.End(host, false)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := noConflicts(t)

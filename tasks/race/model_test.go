@@ -643,18 +643,27 @@ func (p *program) compare() {
 // exempt reports whether the byte need not be reported: a run of bytes is reported as a whole,
 // and a part of this one belongs to an inoutset.
 func (p *program) exempt(pr pair, at uint64) bool {
-	for o := range memory {
-		other := at&^(1<<60-1) | (base + uint64(o))
-		if p.found[pr][other] && other != at && !p.byteExempt(pr, other) {
-			return p.byteExempt(pr, at)
+	space := at &^ (1<<60 - 1)
+	for _, x := range p.all[pr.a].accesses {
+		for _, y := range p.all[pr.b].accesses {
+			lo, hi := uint64(x.Space)<<60|max(x.Start, y.Start), uint64(x.Space)<<60|min(x.end(), y.end())
+			if x.Space != y.Space || !x.SameNames(&y) || at < lo || at >= hi || !p.byteExempt(pr, at-space+x.Offset) {
+				continue
+			}
+			for other := lo; other < hi; other++ {
+				if p.found[pr][other] && !p.byteExempt(pr, other-space+x.Offset) {
+					return true
+				}
+			}
 		}
 	}
 	return false
 }
 
-func (p *program) byteExempt(pr pair, at uint64) bool {
+// byteExempt reports whether the tasks' depend clauses let them use the byte of that name in any order.
+func (p *program) byteExempt(pr pair, name uint64) bool {
 	a, b, siblings := modelKin(p.all[pr.a], p.all[pr.b])
-	o := int(at&(1<<60-1) - base)
+	o := int(name - base)
 	x, _ := kindAt(a, o)
 	y, _ := kindAt(b, o)
 	return siblings && x == tasks.DependInOutSet && y == tasks.DependInOutSet || bothJoin(p.all[pr.a], p.all[pr.b], o)

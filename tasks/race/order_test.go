@@ -109,6 +109,68 @@ func TestExclusionOfASuccessorHidesNoRace(t *testing.T) {
 	}
 }
 
+// A task outside of a region follows a child there, and has the access that comes next. Another child of that region
+// still races with the first one, by accesses that only tasks of the region can conflict with.
+func TestAccessFromOutsideHidesNoRaceInARegion(t *testing.T) {
+	local := func(write bool) Access {
+		a := access(write, 5)
+		a.Local = true
+		return a
+	}
+	for name, c := range map[string]struct {
+		first, outside, second Access
+		// others is the number of other tasks outside.
+		others int
+		// waits says that the second child was created before the others outside, returned that the body of the
+		// region has returned as well.
+		waits, returned bool
+	}{
+		"writes":                       {local(true), access(true, 5), local(true), 0, false, false},
+		"a write and a read":           {local(true), access(true, 5), local(false), 0, false, false},
+		"a read and a write":           {local(false), access(true, 5), local(true), 0, false, false},
+		"one can conflict with others": {access(true, 5), access(true, 5), local(true), 0, false, false},
+		"crowds of readers":            {local(false), access(false, 5), local(true), 3 * minCrowd, false, false},
+		"the second child waits":       {local(true), access(true, 5), local(true), 0, true, false},
+		"the region has returned":      {local(true), access(true, 5), local(true), 0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario()
+			g := s.NewGroup(nil)
+			event := s.make(s.Initial(), "event", Spec{Body: true, Event: true, Group: g})
+			s.Begin(event)
+			s.End(event, false)
+			region := s.make(s.Initial(), "region", Spec{Body: true})
+			s.Begin(region)
+			slow := s.make(region, "slow", Spec{Body: true, Depend: []tasks.Depend{on(tasks.DependOut, 1)}})
+			s.Begin(slow)
+			first := s.make(region, "first", Spec{Body: true, Accesses: []Access{c.first}})
+			s.Begin(first)
+			w := s.WaitGroup(s.Initial(), g)
+			s.Fulfill(event) // as if by the first child
+			s.Waited(w)
+			s.End(first, false)
+			second := func() {
+				s.make(region, "second", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 1)}, Accesses: []Access{c.second}})
+			}
+			if c.waits {
+				second()
+			}
+			if c.returned {
+				s.End(region, false)
+			} else {
+				s.End(slow, false)
+			}
+			for range 1 + c.others {
+				s.make(s.Initial(), "outside", Spec{Accesses: []Access{c.outside}})
+			}
+			if !c.waits {
+				second()
+			}
+			s.want(t, [2]any{"first", "second"})
+		})
+	}
+}
+
 // Two tasks write the bytes of slice 1 in another space, and name them by other slices.
 func TestInoutsetItemsNameBytesByOffset(t *testing.T) {
 	by := func(k int) Access {
@@ -141,6 +203,30 @@ func TestInoutsetItemsNameBytesByOffset(t *testing.T) {
 			} else {
 				s.want(t)
 			}
+		})
+	}
+}
+
+// A task accesses bytes by two names. By one of them the inoutset items allow it to be unordered.
+func TestAccessByOneNameHidesNoRaceByAnother(t *testing.T) {
+	by := func(write bool, k int) Access {
+		a, name := access(write, 1), access(write, k)
+		a.Offset = name.Start - a.Start
+		return a
+	}
+	item := []tasks.Depend{on(tasks.DependInOutSet, 3)}
+	for name, accesses := range map[string][]Access{
+		"two writes":             {by(true, 1), by(true, 3)},
+		"two writes, conversely": {by(true, 3), by(true, 1)},
+		"two reads":              {by(false, 1), by(false, 3)},
+		"a write and a read":     {by(true, 3), by(false, 1)},
+		"a read and a write":     {by(false, 1), by(true, 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario()
+			s.make(s.Initial(), "first", Spec{Depend: item, Accesses: accesses})
+			s.make(s.Initial(), "second", Spec{Depend: item, Accesses: []Access{by(true, 1)}})
+			s.want(t, [2]any{"first", "second"})
 		})
 	}
 }
