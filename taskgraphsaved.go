@@ -68,7 +68,7 @@ func (s *SavedTaskgraph) Info() SavedInfo {
 // saved, with storage of its own that has the saved contents, and returns where the outcome differs from
 // the saved one, nil if it has the same bytes. It does so twice, each time from the saved contents: the
 // first time the constructs are executed and recorded as a taskgraph, the second time the record is
-// replayed. In the end it waits for the children of the current task again.
+// replayed. All that is done by an undeferred task, which also waits for the tasks that it generates.
 //
 // The k-th device of the file is the k-th of devices. Without that argument it is the default device, and
 // after it the other Vulkan devices of the runtime, which has to have as many: otherwise the error is an
@@ -83,17 +83,13 @@ func (s *SavedTaskgraph) Run(ctx context.Context, rt *Runtime, devices ...Device
 		return nil, err
 	}
 	r := &savedRun{rt: rt, graph: &s.graph}
-	err := r.choose(ctx, devices)
-	if err == nil {
-		err = r.prepare(ctx)
-	}
-	var records TaskgraphRecords
-	for _, when := range [...]string{"", ", replayed"} {
-		if err == nil {
-			err = r.once(ctx, &records, when)
-		}
-	}
-	if err = errors.Join(err, r.release(context.WithoutCancel(ctx))); err != nil {
+	var failure error
+	// A task can generate others as long as its body runs, whoever closes the runtime meanwhile.
+	err := rt.Task(ctx, Task{Label: "run saved taskgraph", If: If(false), Body: func(ctx context.Context) error {
+		failure = r.run(ctx, devices)
+		return nil
+	}})
+	if err = errors.Join(err, failure); err != nil {
 		return r.differences, fmt.Errorf("vkomp: run saved taskgraph: %w", err)
 	}
 	return r.differences, nil
@@ -110,6 +106,21 @@ type savedRun struct {
 	memory      []DevicePtr
 	associated  map[int]DevicePtr // by index of the present block
 	differences []SavedDifference
+}
+
+// run is Run in a task of its own.
+func (r *savedRun) run(ctx context.Context, devices []Device) error {
+	err := r.choose(ctx, devices)
+	if err == nil {
+		err = r.prepare(ctx)
+	}
+	var records TaskgraphRecords
+	for _, when := range [...]string{"", ", replayed"} {
+		if err == nil {
+			err = r.once(ctx, &records, when)
+		}
+	}
+	return errors.Join(err, r.release(context.WithoutCancel(ctx)))
 }
 
 // choose chooses the devices.
@@ -290,8 +301,7 @@ func (r *savedRun) differ(where string, got, want []byte) {
 }
 
 // unmap waits for the run's tasks, which go on after their taskgroup if ctx has ended, and removes what is
-// mapped of the run's storage. The error is that of the wait, which can be a failure of other children of the
-// current task, or of the removal.
+// mapped of the run's storage.
 func (r *savedRun) unmap(ctx context.Context) error {
 	errs := []error{r.rt.Taskwait(ctx)}
 	for _, d := range r.devices {
