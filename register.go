@@ -30,8 +30,9 @@ type ForeignBuffer struct {
 
 // Register returns a pointer to the whole of a VkBuffer that the program has created on the
 // device's VkDevice, for [Device.AssociatePtr], IsDevicePtr and copies. The buffer is used in
-// place, on queues of its families; it is ErrUnsupported if there are none. Foreign work on
-// it is ordered with tasks by interop constructs.
+// place, on queues of its families; it is ErrUnsupported if there are none. A description that
+// contradicts the device, as by a family that it does not have, is ErrInvalidArgument. Foreign
+// work on it is ordered with tasks by interop constructs.
 //
 // The program still owns the buffer and its memory, which must exist until
 // [Device.Unregister]. A buffer that is already registered is ErrBusy.

@@ -677,7 +677,9 @@ func TestForeignBufferIsUsedAndNeverDestroyed(t *testing.T) {
 	}
 	beyond := foreign
 	beyond.Size = 1 << 20
-	for _, wrong := range []ForeignBuffer{{}, beyond} {
+	nowhere := foreign
+	nowhere.Family = uint32(len(d.Properties().QueueFamilies))
+	for _, wrong := range []ForeignBuffer{{}, beyond, nowhere} {
 		if b, err := d.AdoptBuffer(wrong); b != (Block{}) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %+v, %v", wrong, b, err)
 		}

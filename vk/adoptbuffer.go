@@ -33,7 +33,7 @@ func (d *Device) AdoptBuffer(f ForeignBuffer) (Block, error) {
 			families = append(families, q.family)
 		}
 	}
-	if err := f.check(slices.Compact(families)); err != nil {
+	if err := f.check(slices.Compact(families), len(d.Properties().QueueFamilies)); err != nil {
 		return Block{}, err
 	}
 	if bytes, _ := d.bufferNeeds(handle[vulkan.Buffer](uint64(f.Buffer))); f.Size > bytes {

@@ -37,9 +37,13 @@ type ForeignBuffer struct {
 	Families []uint32
 }
 
-// check returns an error if no queue of these families can use the buffer as a block.
-func (b *ForeignBuffer) check(families []uint32) error {
+// check returns an error if no queue of these families, of so many that the device has, can use the buffer as a block.
+func (b *ForeignBuffer) check(families []uint32, all int) error {
 	const op = "Device.AdoptBuffer"
+	shared, mode := b.Families, "shared among families"
+	if b.Exclusive {
+		shared, mode = []uint32{b.Family}, "exclusive to family"
+	}
 	switch {
 	case b.Buffer == 0:
 		return invalid(op, "no Buffer")
@@ -51,6 +55,11 @@ func (b *ForeignBuffer) check(families []uint32) error {
 		return invalid(op, "neither Exclusive nor Families that the buffer is shared among")
 	case b.Exclusive && len(b.Families) > 0:
 		return invalid(op, "Exclusive, and shared among Families")
+	}
+	for _, f := range shared {
+		if int64(f) >= int64(all) {
+			return invalid(op, "family %d, of %d", f, all)
+		}
 	}
 	var lacks []string
 	for _, u := range []struct {
@@ -64,10 +73,6 @@ func (b *ForeignBuffer) check(families []uint32) error {
 	}
 	if len(lacks) > 0 {
 		return fmt.Errorf("%w: %s: buffer %#x was made without %s", ErrUnsupported, op, uint64(b.Buffer), strings.Join(lacks, ", "))
-	}
-	shared, mode := b.Families, "shared among families"
-	if b.Exclusive {
-		shared, mode = []uint32{b.Family}, "exclusive to family"
 	}
 	if !slices.ContainsFunc(families, func(f uint32) bool { return slices.Contains(shared, f) }) {
 		return fmt.Errorf("%w: %s: buffer %#x is %s %v, and the queues that compute are of families %v",
