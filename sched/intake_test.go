@@ -86,16 +86,24 @@ func (r *rig) awaitSubmission() {
 	r.s.order.AwaitSubmission()
 }
 
-// createGroups runs l so many times. After each group it waits for the submitter, and the device executes what it has.
-func (r *rig) createGroups(l launch, group, many int) {
+// createUntil runs l until a state is reached, and returns how often. After each group it waits for the submitter, and the
+// device executes what it has.
+func (r *rig) createUntil(l launch, group int, what string, reached func() bool) (n uint32) {
 	r.t.Helper()
-	for i := range many {
-		r.run(l)
-		if (i+1)%group == 0 {
-			r.awaitSubmission()
-			r.d.run()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		for range group {
+			r.run(l)
+			n++
 		}
+		r.awaitSubmission()
+		r.d.run()
+		if reached() {
+			return n
+		}
+		runtime.Gosched()
 	}
+	r.t.Errorf("%s: not reached while %d tasks were created", what, n)
+	return n
 }
 
 // intakeCloses waits until the intake is closed and there is no sweeper.
@@ -440,21 +448,16 @@ func groupWithObserver(t *testing.T, at string, resides, serial bool) {
 		y[0] = 2 // as the other one leaves it
 	}
 	r.run(observed)
-	inZ, waiting, deadline := uint32(0), true, time.Now().Add(20*time.Second)
-	for ; waiting && time.Now().Before(deadline); inZ += group {
-		r.createGroups(unobserved(z), group, group)
-		runtime.Gosched()
+	inZ := r.createUntil(unobserved(z), group, "the observer is called", func() bool {
 		select {
 		case <-called:
-			waiting = false
+			return true
 		default:
+			return false
 		}
-	}
-	if waiting {
-		t.Errorf("not called while %d tasks were created", inZ)
-	}
-	r.createGroups(unobserved(z), group, 3*group)
-	inZ += 3 * group
+	})
+	groups := 0
+	inZ += r.createUntil(unobserved(z), group, "others start groups", func() bool { groups++; return groups == 3 })
 	close(resume)
 	d.wait.Unlock()
 	<-called
@@ -953,7 +956,7 @@ func TestSweeperGoesOn(t *testing.T) {
 // A goroutine that starts a group finds a task complete that has the last reference to its storage. It leaves the copy
 // to the host, and all that comes behind it, to another goroutine.
 func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
-	const group, many = 10, 1000
+	const group = 10
 	x, z := filled(16, 1), filled(16, 1)
 	r, d := newGatedRig(t, x, z)
 	defer r.close()
@@ -964,14 +967,18 @@ func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
 	r.releaseAllButLast(x)
 	start := r.leaveAll(group)
 	r.d.release()
-	r.createGroups(add1(z), group, many)
-	r.eventually("x is no longer present", func() bool { _, there := r.residents(x); return !there })
+	n := r.createUntil(add1(z), group, "x is no longer present", func() bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		_, there := r.residents(x)
+		return !there
+	})
 	d.wait.Unlock()
 	start()
 	r.taskwait()
 	r.expect("x", x, filled(16, 2)...)
 	r.run(launch{label: "exit", exit: []arg{from(z)}, included: true})
-	r.expect("z", z, filled(16, 1+many)...)
+	r.expect("z", z, filled(16, 1+n)...)
 }
 
 // A construct whose task is placed does not break up the groups of others.
