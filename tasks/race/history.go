@@ -22,9 +22,9 @@ type use struct {
 }
 
 const (
-	// maxWrites is the largest number of unordered writes of a byte that are remembered. If there
-	// are several, they have been reported as races, or the program has allowed them by inoutset
-	// items.
+	// maxWrites is the largest number of unordered writes of a byte that are remembered, not counting
+	// those that only regions which go on keep (see covers). If there are several, they have been
+	// reported as races, or the program has allowed them by inoutset items.
 	maxWrites = 64
 	// minCrowd is the smallest number of reads among which superseded ones are searched for.
 	minCrowd = 8
@@ -149,11 +149,21 @@ func (d *Detector) use(at *segment[uses], t *Task, i int) {
 	}
 	u.reads = d.without(u.reads, superseded)
 	u.writes = d.without(u.writes, superseded)
-	if n := len(u.writes) - maxWrites + 1; n > 0 {
-		for _, o := range u.writes[:n] {
-			d.drop(o.task)
+	if len(u.writes) >= maxWrites {
+		many := 1 - maxWrites
+		counts := func(o use) bool { return !ordered(o) || t.covers(o.task) }
+		for _, o := range u.writes {
+			if counts(o) {
+				many++
+			}
 		}
-		u.writes = slices.Delete(u.writes, 0, n)
+		u.writes = d.without(u.writes, func(o use) bool {
+			if many <= 0 || !counts(o) {
+				return false
+			}
+			many--
+			return true
+		})
 	}
 	u.writes = append(u.writes, use{t, i})
 	d.hold(t)
@@ -174,9 +184,10 @@ func (d *Detector) thin(reads []use) []use {
 	})
 }
 
-// covers reports whether each access that has yet to be checked and conflicts with one of o's also conflicts with that of
-// t, given that t follows o. The accesses of a region's children can be local: they have a conflict with o's inside of
-// the region, and none with that of t outside. In that case the result is only true when the region has no more children.
+// covers reports whether each access that has yet to be checked and conflicts with one of o also conflicts with the same
+// access of t, given that t follows o. The exceptions are local accesses of the children of a region: they conflict with
+// what o does, if o is in the region, and not with what t does, if t is outside. A region that has returned, and has no
+// more children, will not have any.
 func (t *Task) covers(o *Task) bool {
 	for region := o.parent; !t.in(region); region = region.parent {
 		if !region.returned || len(region.children.open) > 0 {

@@ -100,6 +100,13 @@ func TestMemoryFollowsWhatHasNotBeenWaitedFor(t *testing.T) {
 			d.End(host, false)
 			d.Waited(d.Wait(d.Initial()))
 		},
+		"a chain of tasks that write a slice with inoutset items": func(d *Detector, k int) {
+			s := using(d.Initial(), 0)
+			item, a := writing(1)
+			item.Kind = tasks.DependInOutSet
+			s.Depend, s.Accesses = append(s.Depend, item), []Access{a}
+			d.Create(s)
+		},
 		"host tasks whose children use the same slices, and are not waited for": func(d *Detector, k int) {
 			s := using(d.Initial(), 0)
 			s.Body, s.Transparency = true, tasks.ImpEx

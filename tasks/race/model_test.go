@@ -92,9 +92,10 @@ type program struct {
 	detector *Detector
 	initial  *modelTask
 	all      []*modelTask
-	// found are the bytes of the pairs that the detector has reported.
-	found map[pair]map[uint64]bool
-	limit int
+	// reported is what the detector has reported, and found are the bytes of the pairs there.
+	reported []Conflict
+	found    map[pair]map[uint64]bool
+	limit    int
 	// transparent says that the children of the initial task have bodies and are transparent.
 	transparent bool
 	// related is the number of tasks that the rules have been applied to.
@@ -114,6 +115,7 @@ func newProgram(t *rapid.T) *program {
 		if c.FirstAccess.Space != c.SecondAccess.Space || !c.FirstAccess.Write && !c.SecondAccess.Write {
 			t.Fatalf("pair %d, %d does not conflict: %+v %+v", a.number, b.number, c.FirstAccess, c.SecondAccess)
 		}
+		p.reported = append(p.reported, c)
 		bytes := p.found[pair{a.number, b.number}]
 		if bytes == nil {
 			bytes = make(map[uint64]bool)
@@ -615,12 +617,8 @@ func (p *program) compare() {
 			races[pair{a.number, b.number}] = bytes
 		}
 	}
-	for pr, bytes := range p.found {
-		for at := range bytes {
-			if !races[pr][at] && !p.exempt(pr, at) {
-				p.t.Fatalf("%s\nreported: tasks %d and %d at byte %#x, which do not race there", p.trace.String(), pr.a, pr.b, at)
-			}
-		}
+	for i := range p.reported {
+		p.check(&p.reported[i], races)
 	}
 	found := func(a, b int, at uint64) bool { return p.found[pair{min(a, b), max(a, b)}][at] }
 	for pr, bytes := range races {
@@ -640,24 +638,21 @@ func (p *program) compare() {
 	}
 }
 
-// exempt reports whether the byte need not be reported: a run of bytes is reported as a whole,
-// and a part of this one belongs to an inoutset.
-func (p *program) exempt(pr pair, at uint64) bool {
-	space := at &^ (1<<60 - 1)
-	for _, x := range p.all[pr.a].accesses {
-		for _, y := range p.all[pr.b].accesses {
-			lo, hi := uint64(x.Space)<<60|max(x.Start, y.Start), uint64(x.Space)<<60|min(x.end(), y.end())
-			if x.Space != y.Space || !x.SameNames(&y) || at < lo || at >= hi || !p.byteExempt(pr, at-space+x.Offset) {
-				continue
-			}
-			for other := lo; other < hi; other++ {
-				if p.found[pr][other] && !p.byteExempt(pr, other-space+x.Offset) {
-					return true
-				}
-			}
+// check checks a report. A run of bytes is reported as a whole, although a part of it can belong to an inoutset.
+func (p *program) check(c *Conflict, races map[pair]map[uint64]bool) {
+	pr := pair{c.First.Info().(*modelTask).number, c.Second.Info().(*modelTask).number}
+	racing := false
+	for at := c.Start; at < c.Start+c.Size; at++ {
+		switch {
+		case races[pr][uint64(c.FirstAccess.Space)<<60|at]:
+			racing = true
+		case !c.FirstAccess.SameNames(c.SecondAccess) || !p.byteExempt(pr, at+c.FirstAccess.Offset):
+			p.t.Fatalf("%s\nreported: tasks %d and %d at byte %#x of space %d, where they do not race", p.trace.String(), pr.a, pr.b, at, c.FirstAccess.Space)
 		}
 	}
-	return false
+	if !racing {
+		p.t.Fatalf("%s\nreported: tasks %d and %d, which do not race: %+v", p.trace.String(), pr.a, pr.b, c)
+	}
 }
 
 // byteExempt reports whether the tasks' depend clauses let them use the byte of that name in any order.

@@ -1,6 +1,7 @@
 package race
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/vkomp/vkomp/tasks"
@@ -169,6 +170,25 @@ func TestAccessFromOutsideHidesNoRaceInARegion(t *testing.T) {
 			s.want(t, [2]any{"first", "second"})
 		})
 	}
+}
+
+// Children of many regions that go on write the same bytes, one after another. Only the first of these races with another
+// child of its region.
+func TestManyRegionsHideNoRace(t *testing.T) {
+	s := newScenario()
+	for k := range 2 * maxWrites {
+		region := s.make(s.Initial(), "region", Spec{Body: true, Transparency: tasks.ImpEx, Depend: []tasks.Depend{on(tasks.DependInOut, 0)}})
+		s.Begin(region)
+		s.Begin(s.make(region, "slow", Spec{Body: true, Depend: []tasks.Depend{on(tasks.DependOut, 10+k)}}))
+		s.make(region, fmt.Sprint("write ", k), Spec{Depend: []tasks.Depend{on(tasks.DependInOut, 5)}, Accesses: []Access{access(true, 5)}})
+		if k == 0 {
+			local := access(true, 5)
+			local.Local = true
+			s.make(region, "second", Spec{Depend: []tasks.Depend{on(tasks.DependIn, 10)}, Accesses: []Access{local}})
+		}
+		s.End(region, false)
+	}
+	s.want(t, [2]any{"write 0", "second"})
 }
 
 // Two tasks write the bytes of slice 1 in another space, and name them by other slices.
