@@ -148,10 +148,10 @@ func TestForeignBufferThatCannotBeRegistered(t *testing.T) {
 			change func(*vkomp.ForeignBuffer)
 			want   error
 		}{
-			"no Buffer":                          {func(b *vkomp.ForeignBuffer) { b.Buffer = 0 }, vkomp.ErrInvalidArgument},
-			"VK_BUFFER_USAGE_STORAGE_BUFFER_BIT": {func(b *vkomp.ForeignBuffer) { b.Usage &^= 0x20 }, vkomp.ErrUnsupported},
-			fmt.Sprintf("buffer %#x is exclusive to family [%d]", uint64(b.Buffer), b.Family+31): {func(b *vkomp.ForeignBuffer) { b.Family += 31 }, vkomp.ErrUnsupported},
-			"neither Exclusive nor Families": {func(b *vkomp.ForeignBuffer) { b.Exclusive = false }, vkomp.ErrInvalidArgument},
+			"no Buffer":                                {func(b *vkomp.ForeignBuffer) { b.Buffer = 0 }, vkomp.ErrInvalidArgument},
+			"VK_BUFFER_USAGE_STORAGE_BUFFER_BIT":       {func(b *vkomp.ForeignBuffer) { b.Usage &^= 0x20 }, vkomp.ErrUnsupported},
+			fmt.Sprintf("family %d, of ", b.Family+31): {func(b *vkomp.ForeignBuffer) { b.Family += 31 }, vkomp.ErrInvalidArgument},
+			"neither Exclusive nor Families":           {func(b *vkomp.ForeignBuffer) { b.Exclusive = false }, vkomp.ErrInvalidArgument},
 		} {
 			wrong := b
 			c.change(&wrong)
