@@ -104,10 +104,7 @@ func TestDeviceDropsAClosedKernel(t *testing.T) {
 			}
 			close(gate)
 			must(t, rt.Taskwait(ctx))
-			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-				if unloaded.Load() != 0 {
-					break
-				}
+			for limit := time.Now().Add(20 * time.Second); unloaded.Load() == 0 && time.Now().Before(limit); {
 				runtime.Gosched()
 			}
 			if got, want := unloaded.Load(), module.Load(); got != want || want == 0 {

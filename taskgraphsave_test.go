@@ -258,11 +258,10 @@ func TestCloseDuringASavedRun(t *testing.T) {
 	file := savedOnDefaultDevice(t, vktest.Open(t))
 	var rt *vkomp.Runtime
 	var begun atomic.Bool
-	closed := make(chan error, 1)
+	var closed <-chan error
 	rt = vktest.Open(t, withTool(ompt.Callbacks{TargetDataOp: func(ompt.TargetDataOpEvent) {
 		if begun.CompareAndSwap(false, true) {
-			go func() { closed <- rt.Close() }()
-			awaitClosing(rt)
+			closed = closing(t, rt)
 		}
 	}}))
 	if d := runSaved(t, rt, file); len(d) > 0 {

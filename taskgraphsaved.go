@@ -68,7 +68,7 @@ func (s *SavedTaskgraph) Info() SavedInfo {
 // saved, with storage of its own that has the saved contents, and returns where the outcome differs from
 // the saved one, nil if it has the same bytes. It does so twice, each time from the saved contents: the
 // first time the constructs are executed and recorded as a taskgraph, the second time the record is
-// replayed. All that is done by an undeferred task, which also waits for the tasks that it generates.
+// replayed. An undeferred task does all that, and waits for the tasks that it generates.
 //
 // The k-th device of the file is the k-th of devices. Without that argument it is the default device, and
 // after it the other Vulkan devices of the runtime, which has to have as many: otherwise the error is an
@@ -84,7 +84,7 @@ func (s *SavedTaskgraph) Run(ctx context.Context, rt *Runtime, devices ...Device
 	}
 	r := &savedRun{rt: rt, graph: &s.graph}
 	var failure error
-	// A task can generate others as long as its body runs, whoever closes the runtime meanwhile.
+	// A task can generate others as long as its body runs, although the runtime is being closed.
 	err := rt.Task(ctx, Task{Label: "run saved taskgraph", If: If(false), Body: func(ctx context.Context) error {
 		failure = r.run(ctx, devices)
 		return nil
@@ -108,7 +108,7 @@ type savedRun struct {
 	differences []SavedDifference
 }
 
-// run is Run in a task of its own.
+// run is the body of the task that Run generates.
 func (r *savedRun) run(ctx context.Context, devices []Device) error {
 	err := r.choose(ctx, devices)
 	if err == nil {

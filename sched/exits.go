@@ -68,9 +68,6 @@ func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 		var t *target
 		switch owner := done[next].Owner.(type) {
 		case *target:
-			if residents {
-				return
-			}
 			t = owner
 			done[next] = nil
 			next++
@@ -86,7 +83,7 @@ func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 		}
 		switch {
 		case t == nil:
-		case residents: // it was a resident task
+		case residents:
 			next--
 			done[next] = &t.order.Task
 			return

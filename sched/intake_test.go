@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,16 @@ func (r *rig) leaveAll(group uint32) (start func()) {
 	}
 }
 
+// leaveTasks is leaveAll without groups, and leaves so many tasks that add 1 to x.
+func (r *rig) leaveTasks(x []uint32, many int) (start func()) {
+	r.t.Helper()
+	start = r.leaveAll(math.MaxUint32)
+	for range many {
+		r.run(add1(x))
+	}
+	return start
+}
+
 // add1 is a deferred task that adds 1 to x.
 func add1(x []uint32) launch {
 	return launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}}
@@ -116,8 +127,7 @@ func TestTasksThatAreLeftAreNotComplete(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 0)
 	r := newIntakeRig(t, 0, x, y)
 	defer r.close()
-	start := r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
+	start := r.leaveTasks(x, 1)
 	if n := r.s.Stats().Dispatches; n != 0 {
 		t.Errorf("%d dispatches", n)
 	}
@@ -525,10 +535,7 @@ func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	start := r.leaveAll(math.MaxUint32)
-	for range links {
-		r.run(add1(x))
-	}
+	start := r.leaveTasks(x, links)
 	r.s.SubmitGathered()
 	if n := r.s.Stats().Dispatches; n != links {
 		t.Errorf("%d dispatches, want %d", n, links)
@@ -545,9 +552,7 @@ func TestCompoundTaskComesBehindWhatIsLeft(t *testing.T) {
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
 	c := r.s.NewCompound([]*Region{r.region(add1(x)), r.region(add1(x))})
-	start := r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
-	r.run(add1(x))
+	start := r.leaveTasks(x, 2)
 	if ran, err := r.s.RunCompound(t.Context(), c, construct.Construct{Scope: r.scope}); !ran || err != nil {
 		t.Errorf("ran: %v, %v", ran, err)
 	}
@@ -562,8 +567,7 @@ func TestTaskThatIsLeftBecomesATarget(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
-	start := r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
+	start := r.leaveTasks(x, 1)
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 	start()
 	r.taskwait()
@@ -583,9 +587,7 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := filled(16, 1)
 			r := newIntakeRig(t, 0, x)
-			start := r.leaveAll(math.MaxUint32)
-			r.run(add1(x))
-			r.run(add1(x))
+			start := r.leaveTasks(x, 2)
 			end(r)
 			start()
 			if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, ErrClosed) && !errors.Is(err, errLostInTest) {
@@ -742,10 +744,7 @@ func TestConstructThatWaitsStartsWhatIsLeft(t *testing.T) {
 		x := filled(16, 1)
 		r := newIntakeRig(t, 0, x)
 		defer r.close()
-		start := r.leaveAll(math.MaxUint32)
-		for range links {
-			r.run(add1(x))
-		}
+		start := r.leaveTasks(x, links)
 		l := add1(x)
 		l.included = true
 		r.run(l)
@@ -758,10 +757,7 @@ func TestConstructThatWaitsStartsWhatIsLeft(t *testing.T) {
 		r := newIntakeRig(t, 0, x)
 		defer r.close()
 		r.graph.OnWait(r.s.SubmitGathered)
-		start := r.leaveAll(math.MaxUint32)
-		for range links {
-			r.run(add1(x))
-		}
+		start := r.leaveTasks(x, links)
 		ran := false
 		err := host.NewDevice(1).Run(t.Context(), host.Region{
 			Construct: construct.Construct{Label: "host", Scope: r.scope, Depend: dependOn(nil, [][]uint32{x})},
@@ -836,8 +832,7 @@ func TestGroupAfterALoss(t *testing.T) {
 	r := newWrappedRig(t, d, d.fakeDevice)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, out: [][]uint32{x}}) // deferred, and waits for nothing
 	r.d.hold()
-	start := r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
+	start := r.leaveTasks(x, 1)
 	r.s.startLeft(false).Finish()
 	r.eventually("the batch is submitted", func() bool { return r.d.submissions() > 0 })
 	r.s.mu.Lock()
@@ -928,8 +923,7 @@ func TestSweeperGoesOn(t *testing.T) {
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
 	in := &r.s.intake
-	start := r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
+	start := r.leaveTasks(x, 1)
 	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
 	if !r.s.sweepMore() || !in.open.Load() || !in.sweeping {
 		t.Errorf("open %t, sweeping %t", in.open.Load(), in.sweeping)
@@ -967,6 +961,16 @@ func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
 	r.releaseAllButLast(x)
 	start := r.leaveAll(group)
 	r.d.release()
+	r.d.run()
+	r.d.set(func() {
+		r.d.submit = func(int) error {
+			if stack := make([]byte, 1<<14); bytes.Contains(stack[:runtime.Stack(stack, false)], []byte(".finishResidents(")) {
+				t.Error("the goroutine that starts the group submits the copy")
+			}
+			return nil
+		}
+	})
+	r.s.finishApart(r.s.startLeft(true)) // there is nothing to start
 	n := r.createUntil(add1(z), group, "x is no longer present", func() bool {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
@@ -1018,9 +1022,7 @@ func TestPlacedConstructStartsNothing(t *testing.T) {
 func TestCloseWithTasksLeft(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
-	r.leaveAll(math.MaxUint32)
-	r.run(add1(x))
-	r.run(add1(x))
+	r.leaveTasks(x, 2)
 	if err := r.s.Close(); !errors.Is(err, memory.ErrLeaked) {
 		t.Errorf("Close: %v", err)
 	}

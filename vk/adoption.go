@@ -92,9 +92,14 @@ func (a *Adoption) checkFamilies(families []QueueFamily) error {
 			return invalid(op, "more than %d queues of family %d", families[q.Family].Count, q.Family)
 		}
 	}
-	for _, f := range a.Families {
-		if int64(f) >= int64(len(families)) {
-			return invalid(op, "family %d, of %d", f, len(families))
+	return knownFamilies(op, a.Families, len(families))
+}
+
+// knownFamilies returns an error if one of the families is none of the device's, which has so many.
+func knownFamilies(op string, families []uint32, all int) error {
+	for _, f := range families {
+		if int64(f) >= int64(all) {
+			return invalid(op, "family %d, of %d", f, all)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ type ForeignBuffer struct {
 	Families []uint32
 }
 
-// check returns an error if no queue of these families, of so many that the device has, can use the buffer as a block.
+// check returns an error if no queue of these families can use the buffer as a block. all is the number of families that
+// the device has.
 func (b *ForeignBuffer) check(families []uint32, all int) error {
 	const op = "Device.AdoptBuffer"
 	shared, mode := b.Families, "shared among families"
@@ -56,10 +57,8 @@ func (b *ForeignBuffer) check(families []uint32, all int) error {
 	case b.Exclusive && len(b.Families) > 0:
 		return invalid(op, "Exclusive, and shared among Families")
 	}
-	for _, f := range shared {
-		if int64(f) >= int64(all) {
-			return invalid(op, "family %d, of %d", f, all)
-		}
+	if err := knownFamilies(op, shared, all); err != nil {
+		return err
 	}
 	var lacks []string
 	for _, u := range []struct {

@@ -22,9 +22,9 @@ type use struct {
 }
 
 const (
-	// maxWrites is the largest number of unordered writes of a byte that are remembered, not counting
-	// those that only regions which go on keep (see covers). If there are several, they have been
-	// reported as races, or the program has allowed them by inoutset items.
+	// maxWrites is the largest number of unordered writes of a byte that are remembered. If there
+	// are several, they have been reported as races, or the program has allowed them by inoutset
+	// items. Writes that are ordered, but that a later one does not cover, are not counted.
 	maxWrites = 64
 	// minCrowd is the smallest number of reads among which superseded ones are searched for.
 	minCrowd = 8
@@ -184,10 +184,9 @@ func (d *Detector) thin(reads []use) []use {
 	})
 }
 
-// covers reports whether each access that has yet to be checked and conflicts with one of o also conflicts with the same
-// access of t, given that t follows o. The exceptions are local accesses of the children of a region: they conflict with
-// what o does, if o is in the region, and not with what t does, if t is outside. A region that has returned, and has no
-// more children, will not have any.
+// covers reports whether an access of t makes the same access of o superfluous, which t follows: each access that has yet
+// to be checked and conflicts with o's must conflict with t's as well. Local accesses do not, if they are those of the
+// children of a region that has o inside and t outside. So such a region must have returned and have no more children.
 func (t *Task) covers(o *Task) bool {
 	for region := o.parent; !t.in(region); region = region.parent {
 		if !region.returned || len(region.children.open) > 0 {
