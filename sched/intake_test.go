@@ -335,13 +335,19 @@ func (d *gatedDevice) Wait(queue int, value uint64, timeout time.Duration) (bool
 }
 
 func (d *gatedDevice) Completed(queue int) (uint64, error) {
-	if by, _, _, _ := runtime.Caller(1); !strings.HasSuffix(runtime.FuncForPC(by).Name(), ".noticeLocked") {
+	if !calledByNotice() {
 		if !d.wait.TryRLock() {
 			return 0, nil
 		}
 		defer d.wait.RUnlock()
 	}
 	return d.fakeDevice.Completed(queue)
+}
+
+// calledByNotice reports whether noticeLocked calls the function that calls this one.
+func calledByNotice() bool {
+	by, _, _, _ := runtime.Caller(2)
+	return strings.HasSuffix(runtime.FuncForPC(by).Name(), ".noticeLocked")
 }
 
 // newGatedRig is newIntakeRig on such a device, whose gates are open.
@@ -800,23 +806,27 @@ func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
 	a.close()
 }
 
-// overDevice is a device whose timelines, once it is lost, show that everything is complete, although it has not come
-// to rest.
+// overDevice is a device whose timelines, once it is lost, show noticeLocked that everything is complete, although it has
+// not come to rest. Waits for them return when told is closed.
 type overDevice struct {
 	*fakeDevice
-	over atomic.Bool
-	rest chan struct{}
+	over       atomic.Bool
+	rest, told chan struct{}
 }
 
 func (d *overDevice) Completed(queue int) (uint64, error) {
-	if d.over.Load() {
+	switch {
+	case !d.over.Load():
+	case calledByNotice():
 		return math.MaxUint64, nil
+	default:
+		return 0, nil
 	}
 	return d.fakeDevice.Completed(queue)
 }
 
 func (d *overDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
-	<-d.rest
+	<-d.told
 	return d.fakeDevice.Wait(queue, value, timeout)
 }
 
@@ -828,7 +838,7 @@ func (d *overDevice) WaitIdle() error {
 // A goroutine that starts a group does not end tasks of a lost device, whatever that shows, until the device is at rest.
 func TestGroupAfterALoss(t *testing.T) {
 	x := filled(16, 1)
-	d := &overDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1), rest: make(chan struct{})}
+	d := &overDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1), rest: make(chan struct{}), told: make(chan struct{})}
 	r := newWrappedRig(t, d, d.fakeDevice)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, out: [][]uint32{x}}) // deferred, and waits for nothing
 	r.d.hold()
@@ -848,6 +858,9 @@ func TestGroupAfterALoss(t *testing.T) {
 	r.s.mu.Unlock()
 	r.d.release()
 	close(d.rest)
+	// Before that, those who wait for the queue could see that the tasks are complete.
+	r.eventually("the device is at rest", func() bool { return r.s.loss.atRest })
+	close(d.told)
 	start()
 	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errLostInTest) {
 		t.Errorf("got %v", err)
