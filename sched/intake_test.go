@@ -335,7 +335,7 @@ func (d *gatedDevice) Wait(queue int, value uint64, timeout time.Duration) (bool
 }
 
 func (d *gatedDevice) Completed(queue int) (uint64, error) {
-	if !calledByNotice() {
+	if !calledBy("noticeLocked") {
 		if !d.wait.TryRLock() {
 			return 0, nil
 		}
@@ -344,10 +344,10 @@ func (d *gatedDevice) Completed(queue int) (uint64, error) {
 	return d.fakeDevice.Completed(queue)
 }
 
-// calledByNotice reports whether noticeLocked calls the function that calls this one.
-func calledByNotice() bool {
+// calledBy reports whether the function that calls this one is called by the one with a name.
+func calledBy(name string) bool {
 	by, _, _, _ := runtime.Caller(2)
-	return strings.HasSuffix(runtime.FuncForPC(by).Name(), ".noticeLocked")
+	return strings.HasSuffix(runtime.FuncForPC(by).Name(), "."+name)
 }
 
 // newGatedRig is newIntakeRig on such a device, whose gates are open.
@@ -817,7 +817,7 @@ type overDevice struct {
 func (d *overDevice) Completed(queue int) (uint64, error) {
 	switch {
 	case !d.over.Load():
-	case calledByNotice():
+	case calledBy("noticeLocked"):
 		return math.MaxUint64, nil
 	default:
 		return 0, nil

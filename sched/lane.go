@@ -94,6 +94,9 @@ func (l *ringLane) Await(c *transfer.Chunk) error {
 	err := s.order.Await(&w)
 	s.mu.Lock()
 	s.order.Awaited(&w)
+	if err == nil {
+		err = s.loss.err // during the wait somebody else may have learned of it
+	}
 	s.mu.Unlock()
 	if err == nil {
 		c.Busy = order.SyncPoint{}

@@ -16,6 +16,9 @@ import (
 //	   │     (a goroutine waits for the device, without the scheduler's lock)
 //	at rest  those tasks fail; their memory is freed, and host storage is no longer in use
 //
+// Between the two nothing counts as complete that was not before the loss was known: waits for a lost device may
+// succeed, and its timelines show any value, whatever it has done.
+//
 // Any other failure of a wait says nothing about the device. Device.Wait tries again for as long as
 // it takes, without a lock held. Meanwhile the tasks are not complete, and nothing that they use is
 // freed.

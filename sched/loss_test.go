@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -176,6 +179,127 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 			if r.d.idles < 2 {
 				t.Errorf("the device was waited for %d times, want once after the loss and once at the end", r.d.idles)
 			}
+		})
+	}
+}
+
+// heedless is a device whose waits, once armed is set, last until it is lost, and then succeed although it has executed
+// nothing. Its timelines show that everything is complete then. It comes to rest when the test lets it.
+type heedless struct {
+	*fakeDevice
+	armed              atomic.Bool
+	waits              atomic.Int32
+	lost, looked, rest chan struct{}
+}
+
+func (d *heedless) isLost() bool {
+	select {
+	case <-d.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *heedless) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
+	if !d.armed.Load() {
+		return d.fakeDevice.Wait(queue, value, timeout)
+	}
+	d.waits.Add(1)
+	<-d.lost
+	return true, nil
+}
+
+func (d *heedless) Completed(queue int) (uint64, error) {
+	if !d.isLost() {
+		return d.fakeDevice.Completed(queue)
+	}
+	if calledBy("reachedLocked") {
+		d.looked <- struct{}{}
+	}
+	return math.MaxUint64, nil
+}
+
+func (d *heedless) WaitIdle() error {
+	if d.armed.Load() { // the scheduler may call this before isLost
+		<-d.rest
+		d.fakeDevice.release()
+	}
+	return d.fakeDevice.WaitIdle()
+}
+
+// Somebody learns of the loss while others wait for the device. What their waits return then ends no task, and brings
+// nothing to the host.
+func TestWaitsForALostDeviceEndNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		// begin makes the tasks, and returns how the first one is waited for, on a goroutine of its own.
+		begin func(r *rig, x []uint32) func() error
+		looks bool
+	}{
+		"the queue's waiter": {func(r *rig, x []uint32) func() error {
+			r.run(add1(x))
+			return func() error { return r.scope.Wait(context.Background(), nil) }
+		}, true},
+		"a synchronous construct": {func(r *rig, x []uint32) func() error {
+			l := add1(x)
+			l.included = true
+			return func() error { return r.s.Run(context.Background(), r.region(l)) }
+		}, true},
+		"a copy in chunks": {func(r *rig, x []uint32) func() error {
+			return func() error {
+				return r.s.Run(context.Background(), r.region(launch{label: "exit", exit: []arg{from(x)}, included: true}))
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &heedless{
+				fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1),
+				lost:       make(chan struct{}), looked: make(chan struct{}, 16), rest: make(chan struct{}),
+			}
+			s, err := New(d, Options{Domain: rigDomain, HideHostVisible: true, Sharing: ShareNothing, Chunk: 64})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.intake.many = 0
+			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
+			r.scope = r.graph.NewScope()
+			r.compile()
+			x, y := filled(24, 1), filled(24, 1)
+			r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+			x[0] = 7 // on the host only
+			d.armed.Store(true)
+			r.d.hold()
+			wait := c.begin(r, x)
+			over := make(chan error, 1)
+			go func() { over <- wait() }()
+			r.eventually("the wait has begun", func() bool { return d.waits.Load() > 0 })
+			r.run(add1(y))
+			s.SubmitGathered()
+			q := s.order.All()[0]
+			inFlight := func() int {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(q.InFlight())
+			}
+			n := inFlight()
+			if n < 2 {
+				t.Errorf("%d batches are in flight", n)
+			}
+			s.Lose(errLostInTest)
+			close(d.lost)
+			if c.looks {
+				<-d.looked
+			}
+			if now := inFlight(); now != n {
+				t.Errorf("%d batches are complete", n-now)
+			}
+			close(d.rest)
+			if err := <-over; !errors.Is(err, errLostInTest) {
+				t.Errorf("got %v", err)
+			}
+			r.expect("x", x, append([]uint32{7}, filled(23, 1)...)...)
+			_ = r.scope.Wait(context.Background(), nil)
+			_ = s.Close()
 		})
 	}
 }

@@ -155,8 +155,9 @@ func TestSynchronousKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 					t.Error(err)
 				}
 				r.drivesNothing()
-				// It has waited for what its task places at its end, too, in the waiter's place.
-				if n := r.wakeUps() - woken; n != 0 {
+				// It has waited for what its task places at its end, too, in the waiter's place. A construct with
+				// an observer comes to wait later, when the waiter may be at it: then either ends the task.
+				if n := r.wakeUps() - woken; n != 0 && !r.watches {
 					t.Errorf("waiters were woken %d times", n)
 				}
 				if now := r.s.Stats(); !c.gone && (now.Submissions != before.Submissions+1 || now.Copies != before.Copies) {

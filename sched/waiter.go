@@ -43,35 +43,47 @@ func (s *Scheduler) wait(q *order.Queue) {
 }
 
 // reap finishes the tasks of all batches that are complete after a wait. err is that of the wait, and
-// says that the device is lost.
+// says that the device is lost. If it is, or somebody else has learned of that during the wait, reap leaves
+// the tasks to settleLoss.
 func (s *Scheduler) reap(wait *order.Wait, err error) {
 	w := tasks.NewWork()
 	defer w.Finish()
 	s.mu.Lock()
+	var reached uint64
+	if err == nil {
+		s.order.Awaited(wait)
+		reached, err = s.reachedLocked(wait)
+	}
 	if err != nil {
 		s.loseLocked(err)
+	}
+	if s.loss.err != nil {
 		s.mu.Unlock()
 		return
-	}
-	s.order.Awaited(wait)
-	var reached uint64
-	if !wait.TimedOut {
-		reached = wait.Value
-	}
-	if reached < wait.Queue.Sent() {
-		var now uint64
-		now, err = s.device.Completed(int(wait.Queue.Index()))
-		reached = max(reached, now)
 	}
 	s.arriveLocked(wait.Queue, reached)
-	if errors.Is(err, vk.ErrDeviceLost) {
-		s.loseLocked(err)
-		s.mu.Unlock()
-		s.finishDone(w)
-		return
-	}
 	// The queues get more work before the tasks finish, whose copies to the host may take long.
 	s.refillLocked(w)
 	s.unlockLocked(w)
 	s.finishDone(w)
+}
+
+// reachedLocked returns the value that the timeline of a queue has reached, 0 if a wait for it has timed out and the
+// value cannot be read. The error says that the device is lost.
+func (s *Scheduler) reachedLocked(wait *order.Wait) (uint64, error) {
+	var reached uint64
+	if !wait.TimedOut {
+		reached = wait.Value
+	}
+	if reached >= wait.Queue.Sent() {
+		return reached, nil
+	}
+	now, err := s.device.Completed(int(wait.Queue.Index()))
+	switch {
+	case errors.Is(err, vk.ErrDeviceLost):
+		return 0, err
+	case err != nil:
+		return reached, nil
+	}
+	return max(reached, now), nil
 }

@@ -8,6 +8,8 @@ package vk
 // #cgo nocallback vko_queue_order
 // #cgo noescape vko_queue_record
 // #cgo nocallback vko_queue_record
+// #cgo noescape vko_timeline_value
+// #cgo nocallback vko_timeline_value
 // #cgo noescape vko_scan
 // #cgo nocallback vko_scan
 // #include "vko.h"
@@ -216,16 +218,24 @@ func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 	return nil
 }
 
-// Completed returns the current value of the timeline.
+// Completed returns the current value of the timeline. The largest value there is, which drivers show after
+// the loss of the device, is an error that matches ErrDeviceLost.
 func (q *Queue) Completed() (uint64, error) {
 	if q.closed.Load() {
 		return 0, q.errClosed()
 	}
-	value, r := q.device.semaphoreValue(q.timeline)
+	value, r := q.value()
 	if r < 0 {
 		return 0, check("vkGetSemaphoreCounterValue", r, "queue of family %d", q.family)
 	}
 	return value, nil
+}
+
+// value returns the current value of the timeline, or ErrorDeviceLost where that shows the loss.
+func (q *Queue) value() (uint64, Result) {
+	var value C.uint64_t
+	r := C.vko_timeline_value(q.device.c, C.vkoHandle(q.timeline), &value)
+	return uint64(value), q.device.noteLoss(Result(r))
 }
 
 // Wait blocks until the timeline has reached value or the timeout has passed, and reports
@@ -242,6 +252,11 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 		return false, q.errClosed()
 	}
 	r := q.device.waitSemaphore(q.device.c, q.timeline, value, timeout)
+	if r == Success {
+		if _, now := q.value(); now == ErrorDeviceLost {
+			r = now
+		}
+	}
 	if timeout < 0 && r != Success && r != ErrorDeviceLost {
 		return false, q.errClosed()
 	}

@@ -5,6 +5,7 @@ package vk
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -320,6 +321,31 @@ func TestWaitEndsAtItsTimeout(t *testing.T) {
 	}
 	if done, err := q.Wait(3, 0); !done || err != nil {
 		t.Errorf("a value long passed: done %v, error %v", done, err)
+	}
+}
+
+// Drivers show the largest value there is, and let waits succeed, when the device is lost. Here it is signalled, for
+// which validation has no patience.
+func TestTimelineAtItsLargestValueIsALoss(t *testing.T) {
+	i, err := Open(InstanceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	d, err := usable(t, i).Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	q := d.Queues()[0]
+	if err := q.Submit(nil, nil, nil, math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := q.Wait(1, -1); done || !errors.Is(err, ErrDeviceLost) {
+		t.Errorf("a wait: %v, %v", done, err)
+	}
+	if now, err := q.Completed(); !errors.Is(err, ErrDeviceLost) {
+		t.Errorf("the timeline is at %d, %v", now, err)
 	}
 }
 

@@ -19,6 +19,12 @@ int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *
 	return d->GetSemaphoreCounterValue(d->handle, semaphore, value);
 }
 
+int32_t vko_timeline_value(const vko_device *d, vkoHandle timeline, uint64_t *value)
+{
+	int32_t r = vko_semaphore_value(d, timeline, value);
+	return r == VKO_SUCCESS && *value == UINT64_MAX ? VKO_ERROR_DEVICE_LOST : r;
+}
+
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,
 	uint64_t nanoseconds)
 {

@@ -391,6 +391,9 @@ void vko_yield(void);
 
 int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *out);
 int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value);
+// Like vko_semaphore_value, for the timeline of a queue. No submission signals UINT64_MAX there: a driver
+// that shows it with VK_SUCCESS has lost the device.
+int32_t vko_timeline_value(const vko_device *d, vkoHandle timeline, uint64_t *value);
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,
 	uint64_t nanoseconds);
 int32_t vko_semaphore_signal(const vko_device *d, vkoHandle semaphore, uint64_t value);
