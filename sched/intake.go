@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -252,8 +253,11 @@ func (s *Scheduler) noticeLocked(w *tasks.Work) {
 		if q.Sent() == q.Completed() {
 			continue
 		}
-		// Whoever waits for the queue finds out about errors.
-		if now, err := s.device.Completed(int(q.Index())); err == nil && now > q.Completed() {
+		switch now, err := s.device.Completed(int(q.Index())); {
+		case errors.Is(err, vk.ErrDeviceLost):
+			s.loseLocked(err)
+			return
+		case err == nil && now > q.Completed():
 			s.arriveLocked(q, now)
 			urgency = order.Refill
 		}

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -33,6 +34,8 @@ type loss struct {
 	atRest bool
 	// doomed are the tasks that fail when the device is at rest.
 	doomed []*target
+	// freed is memory that the program has freed since the loss, and that is freed when the device is at rest.
+	freed []*allocation.Allocation
 	// recovery and hook are Options.Recovery and Options.Lost.
 	recovery string
 	hook     func(error)
@@ -100,6 +103,10 @@ func (s *Scheduler) settleLoss() {
 		s.endLocked(t, t.failed, w)
 	}
 	s.loss.doomed = nil
+	for _, m := range s.loss.freed {
+		m.Unpin()
+	}
+	s.loss.freed = nil
 	s.restartCompilingLocked(w)
 	s.order.WakeAll()
 	s.life.wake.Broadcast()

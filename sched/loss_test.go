@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -183,22 +183,52 @@ func TestTasksOfALostDeviceEndWhenItIsAtRest(t *testing.T) {
 	}
 }
 
-// heedless is a device whose waits, once armed is set, last until it is lost, and then succeed although it has executed
-// nothing. Its timelines show that everything is complete then. It comes to rest when the test lets it.
+// heedless is a device that, once armed is set, executes nothing. Waits last until it is lost. From then on it behaves as
+// Vulkan allows for a lost device: waits return what wait does, which nil stands for success, and timelines show that all is
+// complete unless look returns an error; by is the function that asks. The device comes to rest when the test lets it.
 type heedless struct {
 	*fakeDevice
-	armed              atomic.Bool
-	waits              atomic.Int32
-	lost, looked, rest chan struct{}
+	armed      atomic.Bool
+	waits      atomic.Int32
+	lost, rest chan struct{}
+	wait       func() error
+	look       func(queue int, by string) error
+	// looked gets a value when the scheduler, after a wait, looks how far the lost device has come, and destroyed counts
+	// the blocks that were destroyed before it was at rest.
+	looked    chan struct{}
+	destroyed atomic.Int32
 }
 
-func (d *heedless) isLost() bool {
-	select {
-	case <-d.lost:
-		return true
-	default:
-		return false
+// newHeedlessRig returns a rig on such a device, and slices that are mapped.
+func newHeedlessRig(t *testing.T, queues []order.QueueInfo, o Options) (r *rig, d *heedless, x [][]uint32) {
+	t.Helper()
+	d = &heedless{
+		fakeDevice: newFakeDeviceWith(t, queues, discreteMemory, 1),
+		lost:       make(chan struct{}), rest: make(chan struct{}), looked: make(chan struct{}, 64),
 	}
+	o.Domain, o.HideHostVisible, o.Sharing, o.Chunk = rigDomain, true, ShareNothing, 64
+	s, err := New(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.intake.many = 0
+	r = &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
+	r.scope = r.graph.NewScope()
+	r.compile()
+	for range 12 {
+		x = append(x, filled(24, 1))
+		r.run(launch{label: "enter", enter: []arg{to(x[len(x)-1])}, included: true})
+	}
+	d.armed.Store(true)
+	r.d.hold()
+	return r, d, x
+}
+
+// close lets the device come to rest, and closes the scheduler.
+func (d *heedless) close(r *rig) {
+	close(d.rest)
+	_ = r.scope.Wait(context.Background(), nil)
+	_ = r.s.Close()
 }
 
 func (d *heedless) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
@@ -207,21 +237,41 @@ func (d *heedless) Wait(queue int, value uint64, timeout time.Duration) (bool, e
 	}
 	d.waits.Add(1)
 	<-d.lost
+	if d.wait != nil {
+		return false, d.wait()
+	}
 	return true, nil
 }
 
 func (d *heedless) Completed(queue int) (uint64, error) {
-	if !d.isLost() {
+	if !isClosed(d.lost) {
 		return d.fakeDevice.Completed(queue)
 	}
-	if calledBy("reachedLocked") {
+	caller, _, _, _ := runtime.Caller(1)
+	by := runtime.FuncForPC(caller).Name()
+	by = by[strings.LastIndexByte(by, '.')+1:]
+	if by == "reachedLocked" {
 		d.looked <- struct{}{}
 	}
-	return math.MaxUint64, nil
+	if d.look != nil {
+		if err := d.look(queue, by); err != nil {
+			return 0, err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queues[queue].submitted, nil
+}
+
+func (d *heedless) DestroyBlock(b vk.Block) {
+	if d.armed.Load() && !isClosed(d.rest) {
+		d.destroyed.Add(1)
+	}
+	d.fakeDevice.DestroyBlock(b)
 }
 
 func (d *heedless) WaitIdle() error {
-	if d.armed.Load() { // the scheduler may call this before isLost
+	if d.armed.Load() {
 		<-d.rest
 		d.fakeDevice.release()
 	}
@@ -252,40 +302,25 @@ func TestWaitsForALostDeviceEndNothing(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &heedless{
-				fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1),
-				lost:       make(chan struct{}), looked: make(chan struct{}, 16), rest: make(chan struct{}),
-			}
-			s, err := New(d, Options{Domain: rigDomain, HideHostVisible: true, Sharing: ShareNothing, Chunk: 64})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.intake.many = 0
-			r := &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
-			r.scope = r.graph.NewScope()
-			r.compile()
-			x, y := filled(24, 1), filled(24, 1)
-			r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
-			x[0] = 7 // on the host only
-			d.armed.Store(true)
-			r.d.hold()
-			wait := c.begin(r, x)
+			r, d, x := newHeedlessRig(t, oneQueue, Options{})
+			x[0][0] = 7 // on the host only
+			wait := c.begin(r, x[0])
 			over := make(chan error, 1)
 			go func() { over <- wait() }()
 			r.eventually("the wait has begun", func() bool { return d.waits.Load() > 0 })
-			r.run(add1(y))
-			s.SubmitGathered()
-			q := s.order.All()[0]
+			r.run(add1(x[1]))
+			r.s.SubmitGathered()
+			q := r.s.order.All()[0]
 			inFlight := func() int {
-				s.mu.Lock()
-				defer s.mu.Unlock()
+				r.s.mu.Lock()
+				defer r.s.mu.Unlock()
 				return len(q.InFlight())
 			}
 			n := inFlight()
 			if n < 2 {
 				t.Errorf("%d batches are in flight", n)
 			}
-			s.Lose(errLostInTest)
+			r.s.Lose(errLostInTest)
 			close(d.lost)
 			if c.looks {
 				<-d.looked
@@ -293,15 +328,144 @@ func TestWaitsForALostDeviceEndNothing(t *testing.T) {
 			if now := inFlight(); now != n {
 				t.Errorf("%d batches are complete", n-now)
 			}
-			close(d.rest)
+			go d.close(r)
 			if err := <-over; !errors.Is(err, errLostInTest) {
 				t.Errorf("got %v", err)
 			}
-			r.expect("x", x, append([]uint32{7}, filled(23, 1)...)...)
-			_ = r.scope.Wait(context.Background(), nil)
-			_ = s.Close()
+			r.expect("x", x[0], append([]uint32{7}, filled(23, 1)...)...)
 		})
 	}
+}
+
+// One call alone reports the loss to a construct that waits: a look at the timeline before its wait or after it, or a wait
+// that has a limit, because the construct's context can end. All others say that everything is complete.
+func TestConstructLearnsOfALossFromOneCall(t *testing.T) {
+	for what, construct := range map[string]func(x []uint32) launch{
+		"kernel": add1,
+		"copy":   func(x []uint32) launch { return launch{label: "exit", exit: []arg{from(x)}} },
+	} {
+		for _, call := range []string{"look", "Wait", "reachedLocked"} {
+			t.Run(what+"/"+call, func(t *testing.T) {
+				r, d, x := newHeedlessRig(t, oneQueue, Options{})
+				x[0][0] = 7
+				ctx := context.Background()
+				var reported atomic.Bool
+				d.look = func(_ int, by string) error {
+					if by != call || reported.Swap(true) {
+						return nil
+					}
+					return errLost
+				}
+				if call == "Wait" {
+					var cancel func()
+					ctx, cancel = context.WithCancel(ctx)
+					defer cancel()
+					d.wait = func() error { return d.look(0, "Wait") }
+				}
+				if call == "look" {
+					close(d.lost)
+				}
+				l := construct(x[0])
+				l.included = true
+				over := make(chan error, 1)
+				go func() { over <- r.s.Run(ctx, r.region(l)) }()
+				if call != "look" {
+					r.eventually("the wait has begun", func() bool { return d.waits.Load() > 0 })
+					r.run(add1(x[1])) // there is more to look for than what the wait is for
+					r.s.SubmitGathered()
+					close(d.lost)
+				}
+				select {
+				case err := <-over:
+					t.Fatalf("the construct returned %v before the device was at rest", err)
+				case <-r.s.loss.told:
+				}
+				go d.close(r)
+				if err := <-over; !errors.Is(err, vk.ErrDeviceLost) {
+					t.Errorf("got %v", err)
+				}
+				r.expect("x", x[0], append([]uint32{7}, filled(23, 1)...)...)
+			})
+		}
+	}
+}
+
+// A goroutine that starts a group, and asks all queues how far they are, learns of the loss from the first of them: it does
+// not believe the others.
+func TestGroupLearnsOfALoss(t *testing.T) {
+	r, d, x := newHeedlessRig(t, manyQueues, Options{Placement: PlaceRandom})
+	told := make(chan struct{})
+	d.wait = func() error { <-told; return errLost }
+	d.look = func(queue int, by string) error {
+		if queue == 0 || by != "noticeLocked" {
+			return errLost
+		}
+		return nil
+	}
+	for _, s := range x {
+		r.run(add1(s))
+	}
+	r.s.SubmitGathered()
+	state := func() (live, queues int) {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		for _, q := range r.s.order.All() {
+			if len(q.InFlight()) > 0 {
+				queues++
+			}
+		}
+		return r.s.life.live, queues
+	}
+	before, queues := state()
+	if queues < 2 {
+		t.Fatalf("%d queues have work", queues)
+	}
+	r.eventually("all waiters wait", func() bool { return int(d.waits.Load()) >= queues })
+	close(d.lost)
+	r.s.startLeft(false).Finish()
+	if now, _ := state(); now != before {
+		t.Errorf("%d of %d tasks have ended", before-now, before)
+	}
+	if !errors.Is(r.s.Lost(), errLost) {
+		t.Errorf("Lost: %v", r.s.Lost())
+	}
+	close(told)
+	close(d.rest)
+	if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
+		t.Errorf("got %v", err)
+	}
+	_ = r.s.Close()
+}
+
+// Foreign work may be using memory that the program frees after the loss. It is freed when the device is at rest.
+func TestMemoryFreedAfterALossWaitsForTheDevice(t *testing.T) {
+	r, d, _ := newHeedlessRig(t, oneQueue, Options{})
+	p, err := r.s.Take(func() (vk.Block, error) { return d.CreateBlock(4096, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := func() (n int) {
+		d.set(func() { n = d.live })
+		return n
+	}
+	live := blocks()
+	r.s.Lose(errLostInTest)
+	close(d.lost)
+	if err := r.s.Free(p); err != nil {
+		t.Error(err)
+	}
+	if err := r.s.Free(p); !errors.Is(err, ErrInvalidPointer) {
+		t.Errorf("freed again: %v", err)
+	}
+	if n := d.destroyed.Load(); n > 0 {
+		t.Errorf("%d blocks were destroyed before the device was at rest", n)
+	}
+	close(d.rest)
+	r.eventually("the memory is freed", func() bool { return r.s.loss.atRest })
+	if now := blocks(); now != live-1 {
+		t.Errorf("%d of %d blocks are left", now, live)
+	}
+	_ = r.s.Close()
 }
 
 // The scheduler calls the program's hook when the device is lost. Whatever that does, even end

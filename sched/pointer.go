@@ -64,6 +64,10 @@ func (s *Scheduler) Free(p Pointer) error {
 	}
 	s.pointers.Forget(m)
 	s.pointers.allocated.Remove(m.Size)
+	if s.loss.err != nil && !s.loss.atRest && !s.life.stopped {
+		s.loss.freed = append(s.loss.freed, m) // foreign work may be using it
+		return nil
+	}
 	m.Unpin()
 	return nil
 }

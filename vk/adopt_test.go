@@ -4,6 +4,7 @@ package vk
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -704,5 +705,45 @@ func TestForeignBufferOfADeviceWithoutAddressesHasNone(t *testing.T) {
 		Families: []uint32{d.Queues()[0].Family()}})
 	if err != nil || b.Address != 0 {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// WaitIdle waits for the VkQueue of an adopted device that is lost, although waits for the queue's timeline succeed then.
+func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
+	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
+	i, err := Adopt(adoptionOf(app))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	q, gate, ended := d.Queues()[0], newTimeline(t, app, 0), newTimeline(t, app, 0)
+	if err := app.Queues()[0].Order([]SemaphoreValue{{gate, 1}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Submit(nil, nil, []SemaphoreValue{{ended, 1}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.SignalSemaphore(q.timeline, math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- d.WaitIdle() }()
+	for range 10_000 {
+		runtime.Gosched()
+	}
+	if now, err := app.SemaphoreValue(ended); now != 0 || err != nil {
+		t.Fatalf("the submission has ended: %d, %v", now, err)
+	}
+	early := len(over) > 0
+	if err := app.SignalSemaphore(gate, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; early || !errors.Is(err, ErrDeviceLost) && err != nil {
+		t.Errorf("WaitIdle returned %v, while the submission was under way: %v", err, early)
 	}
 }

@@ -218,8 +218,9 @@ func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 	return nil
 }
 
-// Completed returns the current value of the timeline. The largest value there is, which drivers show after
-// the loss of the device, is an error that matches ErrDeviceLost.
+// Completed returns the current value of the timeline. When a call has reported the loss of the device, or the
+// timeline has the largest value there is, which drivers show then, the error matches ErrDeviceLost: the value would
+// mean nothing.
 func (q *Queue) Completed() (uint64, error) {
 	if q.closed.Load() {
 		return 0, q.errClosed()
@@ -231,11 +232,15 @@ func (q *Queue) Completed() (uint64, error) {
 	return value, nil
 }
 
-// value returns the current value of the timeline, or ErrorDeviceLost where that shows the loss.
+// value returns the current value of the timeline, or ErrorDeviceLost if that or any call before has shown the loss of
+// the device.
 func (q *Queue) value() (uint64, Result) {
 	var value C.uint64_t
-	r := C.vko_timeline_value(q.device.c, C.vkoHandle(q.timeline), &value)
-	return uint64(value), q.device.noteLoss(Result(r))
+	r := q.device.noteLoss(Result(C.vko_timeline_value(q.device.c, C.vkoHandle(q.timeline), &value)))
+	if q.device.lost.Load() {
+		r = ErrorDeviceLost
+	}
+	return uint64(value), r
 }
 
 // Wait blocks until the timeline has reached value or the timeout has passed, and reports

@@ -324,28 +324,47 @@ func TestWaitEndsAtItsTimeout(t *testing.T) {
 	}
 }
 
-// Drivers show the largest value there is, and let waits succeed, when the device is lost. Here it is signalled, for
-// which validation has no patience.
-func TestTimelineAtItsLargestValueIsALoss(t *testing.T) {
+// openWithoutValidation opens a device for a test that does what validation does not allow.
+func openWithoutValidation(t *testing.T, o DeviceOptions) *Device {
+	t.Helper()
 	i, err := Open(InstanceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer i.Close()
-	d, err := usable(t, i).Open(DeviceOptions{})
+	t.Cleanup(func() { i.Close() })
+	d, err := usable(t, i).Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	q := d.Queues()[0]
-	if err := q.Submit(nil, nil, nil, math.MaxUint64); err != nil {
-		t.Fatal(err)
-	}
-	if done, err := q.Wait(1, -1); done || !errors.Is(err, ErrDeviceLost) {
-		t.Errorf("a wait: %v, %v", done, err)
-	}
-	if now, err := q.Completed(); !errors.Is(err, ErrDeviceLost) {
-		t.Errorf("the timeline is at %d, %v", now, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// A lost device's waits may succeed, and its timelines have any value: the largest there is with some drivers, which is
+// signalled here.
+func TestNothingIsReachedOnALostDevice(t *testing.T) {
+	for name, lose := range map[string]func(d *Device) (value uint64){
+		"largest value":        func(*Device) uint64 { return math.MaxUint64 },
+		"reported by any call": func(d *Device) uint64 { d.noteLoss(ErrorDeviceLost); return 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openWithoutValidation(t, DeviceOptions{})
+			q, reached := d.Queues()[0], newTimeline(t, d, 1)
+			if err := q.Submit(nil, nil, nil, lose(d)); err != nil {
+				t.Fatal(err)
+			}
+			for _, timeout := range []time.Duration{-1, time.Hour} {
+				if done, err := q.Wait(1, timeout); done || !errors.Is(err, ErrDeviceLost) {
+					t.Errorf("a wait: %v, %v", done, err)
+				}
+			}
+			if now, err := q.Completed(); !errors.Is(err, ErrDeviceLost) {
+				t.Errorf("the timeline is at %d, %v", now, err)
+			}
+			if done, err := d.WaitSemaphore(reached, 1, -1); done || !errors.Is(err, ErrDeviceLost) {
+				t.Errorf("a wait for another timeline: %v, %v", done, err)
+			}
+		})
 	}
 }
 

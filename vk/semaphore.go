@@ -143,15 +143,20 @@ func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 // while the device is still working. Then it reads the semaphore's value and waits again,
 // until the value is reached or the timeout has passed. Otherwise only the loss of the
 // device, which any call may have reported, and its Close end the wait.
-func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) Result {
-	defer d.instance.drain()
+func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) (r Result) {
+	defer func() {
+		if r == Success && d.lost.Load() {
+			r = ErrorDeviceLost // waits for a lost device may succeed
+		}
+		d.instance.drain()
+	}()
 	nanoseconds := uint64(math.MaxUint64)
 	if timeout >= 0 {
 		nanoseconds = uint64(timeout)
 	}
 	var begun time.Time
 	for try := 0; ; try++ {
-		r := d.noteLoss(Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))))
+		r = d.noteLoss(Result(C.vko_semaphore_wait(c, C.vkoHandle(s), C.uint64_t(value), C.uint64_t(nanoseconds))))
 		if r == Success || r == ErrorDeviceLost || r == Timeout && timeout >= 0 {
 			return r
 		}

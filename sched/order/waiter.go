@@ -1,6 +1,7 @@
 package order
 
 import (
+	"errors"
 	"runtime"
 	"time"
 
@@ -153,11 +154,8 @@ const looksAtOnce = 4
 // called without the lock. The error is the loss of the device. A wait with a limit can end without the value and
 // without an error: see TimedOut.
 func (o *Queues) Await(w *Wait) error {
-	queue := int(w.Queue.index)
-	if reached, failed := o.look(queue, w.Value); reached {
-		return nil
-	} else if failed {
-		w.spin = 0
+	if over, err := o.look(w); over {
+		return err
 	}
 	begun := o.now()
 	var refused error
@@ -171,28 +169,36 @@ func (o *Queues) Await(w *Wait) error {
 		vk.Yield()
 		runtime.Gosched()
 		for range looksAtOnce {
-			if reached, failed := o.look(queue, w.Value); reached {
-				return nil
-			} else if failed {
-				w.spin = 0
-				break
+			if over, err := o.look(w); over {
+				return err
 			}
 		}
 	}
-	if w.Limit > 0 {
-		var reached bool
-		reached, refused = o.device.Wait(queue, w.Value, w.Limit)
-		w.TimedOut = !reached
-		return nil
+	queue := int(w.Queue.index)
+	if w.Limit <= 0 {
+		_, err := o.device.Wait(queue, w.Value, -1)
+		return err
 	}
-	_, err := o.device.Wait(queue, w.Value, -1)
-	return err
+	reached, err := o.device.Wait(queue, w.Value, w.Limit)
+	if errors.Is(err, vk.ErrDeviceLost) {
+		return err
+	}
+	w.TimedOut, refused = !reached, err
+	return nil
 }
 
-// look reports whether the timeline of a queue has reached a value, or that it cannot be read.
-func (o *Queues) look(queue int, value uint64) (reached, failed bool) {
-	at, err := o.device.Completed(queue)
-	return err == nil && at >= value, err != nil
+// look reports whether a wait is over, because the timeline has reached the value or, which is the error, the device is
+// lost. If the timeline cannot be read otherwise, the wait does not go on to look.
+func (o *Queues) look(w *Wait) (over bool, err error) {
+	at, err := o.device.Completed(int(w.Queue.index))
+	switch {
+	case err == nil:
+		return at >= w.Value, nil
+	case errors.Is(err, vk.ErrDeviceLost):
+		return true, err
+	}
+	w.spin = 0
+	return false, nil
 }
 
 // Awaited records how long a wait took that Await has made.
