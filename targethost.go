@@ -78,7 +78,9 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 	call.Range.Y = max(call.Range.Y, 1)
 	call.Range.Z = max(call.Range.Z, 1)
 	empty = t.Range.X == 0
-	var fewSizes, fewValues [16]uint64 // most kernels have no more arguments
+	// Most kernels have no more arguments.
+	var fewSizes [16]uint64
+	var fewValues [16][]byte
 	sizes, values := fewSizes[:0], fewValues[:0]
 	for i := range args {
 		a, err := args[i].hostArg(rt, argumentLabels.of(i))
@@ -87,7 +89,7 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		}
 		if a.isValue() {
 			call.values = append(call.values, a)
-			values = append(values, uint64(len(args[i].bytes())))
+			values = append(values, args[i].bytes())
 			continue
 		}
 		call.buffers = append(call.buffers, a)

@@ -147,14 +147,11 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 // addLaunch adds the launch of a region, unless it runs nothing. It reports false if the region takes
 // more than a dispatch, or does not fit the kernel or the device.
 func (c *Compound) addLaunch(r *Region, level int32) bool {
-	var sizes, values []uint64
+	var sizes []uint64
 	for i := range r.Enter {
 		sizes = append(sizes, r.Enter[i].Size)
 	}
-	for _, v := range r.Values {
-		values = append(values, uint64(len(v)))
-	}
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, c.s.props, sizes, values, nil)
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, c.s.props, sizes, r.Values, nil)
 	if err != nil || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false
 	}

@@ -126,13 +126,9 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	for k := range t.buffers() {
 		sizes = append(sizes, t.bufferSize(k, p))
 	}
-	buffers := len(sizes)
-	for _, v := range t.Values {
-		sizes = append(sizes, uint64(len(v)))
-	}
 	var runs bool
 	var err error
-	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, &t.Range, p, sizes[:buffers], sizes[buffers:], t.dispatch.plan.Calls); err != nil {
+	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, &t.Range, p, sizes, t.Values, t.dispatch.plan.Calls); err != nil {
 		return err
 	}
 	if !runs {
@@ -150,9 +146,9 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 }
 
 // planLaunch returns the dispatches of a launch, for which it uses the memory of calls, or an error if
-// the launch does not fit the kernel or the device. buffers and values are the sizes of the arguments in
-// bytes. runs is false if the launch runs nothing.
-func planLaunch(k *kernel.Kernel, extent *[3]uint64, p *vk.Properties, buffers, values []uint64, calls []kernel.Call) (plan kernel.Plan, runs bool, err error) {
+// the launch does not fit the kernel or the device. buffers are the sizes of the buffer arguments in bytes,
+// and values the value arguments. runs is false if the launch runs nothing.
+func planLaunch(k *kernel.Kernel, extent *[3]uint64, p *vk.Properties, buffers []uint64, values [][]byte, calls []kernel.Call) (plan kernel.Plan, runs bool, err error) {
 	plan.Calls = calls[:0]
 	if err := k.Fits(p, buffers, values); err != nil {
 		return plan, false, err

@@ -98,13 +98,8 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	for i := range r.Enter {
 		buffers[i] = r.Enter[i].Size
 	}
-	var few [16]uint64 // most kernels have no more values
-	values := few[:0]
-	for _, v := range r.Values {
-		values = append(values, uint64(len(v)))
-	}
 	var calls [1]kernel.Call
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, buffers[:len(r.Enter)], values, calls[:0])
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, buffers[:len(r.Enter)], r.Values, calls[:0])
 	if err != nil {
 		pipelines.Release()
 		return true, fmt.Errorf("target %q: %w", r.Label, err)

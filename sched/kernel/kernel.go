@@ -186,9 +186,9 @@ func (k *Kernel) readPushConstants() error {
 }
 
 // Fits checks a launch, apart from where its storage is: sizes are the sizes of the buffer
-// arguments and values those of the value arguments, in bytes. With nil properties it does not
+// arguments in bytes, and values are the value arguments. With nil properties it does not
 // check limits of the device.
-func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
+func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 	if len(sizes) < k.needed {
 		return fmt.Errorf("%w: kernel %q uses binding %d of set 0, the launch has %d slice arguments (the k-th is binding k)", ErrInvalidLaunch, k.name, k.needed-1, len(sizes))
 	}
@@ -214,9 +214,9 @@ func (k *Kernel) Fits(p *vk.Properties, sizes, values []uint64) error {
 		}
 		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(names, " "), len(values))
 	}
-	for i, size := range values {
-		if m := k.values[i]; size != uint64(m.Size) {
-			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, size, m.Name, k.name, m.Size)
+	for i, v := range values {
+		if m := &k.values[i]; len(v) != int(m.Size) {
+			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Size)
 		}
 	}
 	return nil

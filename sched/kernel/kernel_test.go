@@ -122,10 +122,10 @@ func TestArgumentsOfBindingsThatAreNotAccessed(t *testing.T) {
 	for _, c := range []struct {
 		k      *Kernel
 		fits   []bool // by the number of arguments
-		values []uint64
+		values [][]byte
 	}{
 		{fill, []bool{false, true, true, false}, nil},
-		{read, []bool{false, false, false, true, false}, []uint64{4}},
+		{read, []bool{false, false, false, true, false}, [][]byte{make([]byte, 4)}},
 	} {
 		for n, fits := range c.fits {
 			if err := c.k.Fits(nil, make([]uint64, n), c.values); fits != (err == nil) || err != nil && !errors.Is(err, ErrInvalidLaunch) {
