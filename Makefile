@@ -120,6 +120,14 @@ invariants:
 	$(GO) test -short -tags invariants ./tasks -run Transition
 	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup|Associat|Pin|HostMemory|FreeOf'
 
+# Goroutines are late at random wherever they take or release a lock: what depends on how fast they are shows in a run
+# or two, where it may take a busy machine months. For whoever changes goroutines, or a test that has several; a race
+# that has been there for long is no reason to refuse somebody else's change, and so this is no part of .ci/run.
+.PHONY: delays
+delays:
+	scripts/setup test
+	DRIVERS=lavapipe scripts/test -tags delays -short -count 1 $(DEVICE_PACKAGES) $(PURE)
+
 vet:
 	$(GO) vet $(PACKAGES)
 

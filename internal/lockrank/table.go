@@ -1,10 +1,13 @@
 // Package lockrank has the order in which the runtime's locks are taken.
 //
-// A lock is a Mutex or an RWMutex with its rank as type argument. Without the tag
-// invariants these are sync.Mutex and sync.RWMutex themselves. With it each goroutine's
+// A lock is a Mutex or an RWMutex with its rank as type argument. Without build tags
+// these are sync.Mutex and sync.RWMutex themselves. With the tag invariants each goroutine's
 // locks are recorded, and taking one against the order is a panic that names both. The
 // record follows the goroutine, so that an order which could deadlock shows on any run
 // that takes the two locks, not only where two goroutines meet.
+//
+// With the tag delays goroutines are late at random before they take a lock and after they
+// release it. It shows what depends on how fast goroutines are, in the runtime and in tests.
 package lockrank
 
 // Lock is a line of the table.
