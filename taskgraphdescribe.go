@@ -21,6 +21,18 @@ type evaluated struct {
 	depend  []tasks.Depend
 }
 
+// String names the construct for errors, as it is named when it is refused without being recorded.
+func (e *evaluated) String() string {
+	label := e.Label
+	if label == "" && e.clauses != nil {
+		label = e.clauses.Label // the name of the kernel or of the directive
+	}
+	if label == "" || label == e.Kind {
+		return e.Kind
+	}
+	return fmt.Sprintf("%s %q", e.Kind, label)
+}
+
 // evaluate adds a recorded construct to those that are found, with its clauses as a replay has them.
 func (s *saving) evaluate(construct recorded) error {
 	var err error
@@ -68,7 +80,7 @@ func (s *saving) evaluate(construct recorded) error {
 		found.depend, err = found.clauses.Depend, found.check()
 	}
 	if err != nil {
-		return fmt.Errorf("%s %q: %w", found.Kind, found.Label, err)
+		return fmt.Errorf("%s: %w", &found, err)
 	}
 	s.found = append(s.found, found)
 	return nil

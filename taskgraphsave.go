@@ -113,7 +113,7 @@ func (r *taskgraphRecord) describe(ctx context.Context, bound *bindings) (*savin
 	}
 	for i := range s.found {
 		if err := s.describe(&s.found[i]); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", s.found[i].Kind, s.found[i].Label, err)
+			return nil, fmt.Errorf("%s: %w", &s.found[i], err)
 		}
 	}
 	return s, nil

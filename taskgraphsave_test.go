@@ -166,6 +166,8 @@ func TestSavedTaskgraphHasTheValuesOfParameters(t *testing.T) {
 func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 	rt := vktest.Open(t)
 	k := newKernel(t, rt, shaders.Saxpy)
+	var value uint32
+	mapper := vkomp.Mapper[uint32, uint32]{Encode: func(image, value *uint32) { *image = *value }}
 	for _, c := range []struct {
 		name, want string
 		block      func(ctx context.Context) error
@@ -175,8 +177,14 @@ func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 		}},
 		{"a Host variant", `target "saxpy": not replayable: it runs a Host variant`, func(ctx context.Context) error {
 			target := saxpyOn(t, k, 1, ramp(4), ramp(4))
-			target.NoWait, target.Device, target.Label = true, rt.InitialDevice(), "saxpy"
+			target.NoWait, target.Device = true, rt.InitialDevice()
 			return rt.Target(ctx, target)
+		}},
+		{"a Mapper", `taskgraph "taskgraph": target enter data: not replayable: it maps a value with a Mapper`, func(ctx context.Context) error {
+			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{mapper.To(&value)}, NoWait: true})
+		}},
+		{"a labelled directive", `target enter data "enter": not replayable`, func(ctx context.Context) error {
+			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{mapper.To(&value)}, NoWait: true, Label: "enter"})
 		}},
 	} {
 		g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
@@ -187,6 +195,7 @@ func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes", c.name, err, file.Len())
 		}
 	}
+	must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: []vkomp.Arg{mapper.Delete(&value)}}))
 	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
 	if err := rt.SaveTaskgraph(t.Context(), g, io.Discard); !errors.Is(err, vkomp.ErrNotReplayable) {
 		t.Errorf("no record: %v", err)
