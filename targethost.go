@@ -78,10 +78,8 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 	call.Range.Y = max(call.Range.Y, 1)
 	call.Range.Z = max(call.Range.Z, 1)
 	empty = t.Range.X == 0
-	// Most kernels have no more arguments.
-	var fewSizes [16]uint64
-	var fewValues [16][]byte
-	sizes, values := fewSizes[:0], fewValues[:0]
+	var few [16]uint64 // most kernels have no more arguments
+	sizes := few[:0]
 	for i := range args {
 		a, err := args[i].hostArg(rt, argumentLabels.of(i))
 		if err != nil {
@@ -89,7 +87,6 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		}
 		if a.isValue() {
 			call.values = append(call.values, a)
-			values = append(values, args[i].bytes())
 			continue
 		}
 		call.buffers = append(call.buffers, a)
@@ -100,6 +97,11 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		sizes = append(sizes, size)
 	}
 	if k.shader != nil {
+		var few [16][]byte
+		values := few[:0]
+		for i := range call.values { // args may be on a stack, which values must not refer to
+			values = append(values, call.values[i].bytes())
+		}
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
 			return false, err
 		}
