@@ -70,11 +70,11 @@ func (s *SavedTaskgraph) Info() SavedInfo {
 // first time the constructs are executed and recorded as a taskgraph, the second time the record is
 // replayed. An undeferred task does all that, and waits for the tasks that it generates.
 //
-// The k-th device of the file is the k-th of devices. Without that argument it is the default device, and
-// after it the other Vulkan devices of the runtime, which has to have as many: otherwise the error is an
-// [ErrInvalidDevice]. The errors are those of the constructs; that of a saved run which failed is
+// The k-th device of the file is the k-th of devices, of which more are not used. Without that argument it is
+// the default device, and after it the other Vulkan devices of the runtime. If there are fewer, the error is
+// an [ErrInvalidDevice]. The errors are those of the constructs; that of a saved run which failed is
 // expected to be similar to its Failure. When Run returns, nothing that it has mapped or allocated is
-// left on the devices.
+// left on the devices: after the end of ctx it generates no more tasks, and waits for those under way.
 func (s *SavedTaskgraph) Run(ctx context.Context, rt *Runtime, devices ...Device) ([]SavedDifference, error) {
 	if err := rt.construct(ctx); err != nil {
 		return nil, fmt.Errorf("vkomp: run saved taskgraph: %w", err)
