@@ -65,7 +65,7 @@ func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, erro
 		return v.ImportBlockFd(fd, uint64(size), memoryType)
 	})
 	if err != nil {
-		return DevicePtr{}, fmt.Errorf("vkomp: import memory: %w", err)
+		return DevicePtr{}, fmt.Errorf("vkomp: import memory of descriptor %d: %w", fd, err)
 	}
 	return p, nil
 }
@@ -143,6 +143,11 @@ func (d Device) vulkanOf(ctx context.Context) (*sched.Scheduler, *vk.Device, err
 	if _, err := d.construct(ctx); err != nil {
 		return nil, nil, err
 	}
+	return d.vulkan()
+}
+
+// vulkan is vulkanOf after the runtime has been asked whether it can be used.
+func (d Device) vulkan() (*sched.Scheduler, *vk.Device, error) {
 	if d.IsInitial() {
 		return nil, nil, fmt.Errorf("%w: the initial device has no Vulkan", ErrInvalidDevice)
 	}

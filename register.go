@@ -75,7 +75,7 @@ func (d Device) register(ctx context.Context, b ForeignBuffer) (DevicePtr, error
 }
 
 // Unregister undoes Register: later uses of p are ErrInvalidPointer. It is ErrBusy while
-// tasks use the buffer or host storage is associated with it.
+// tasks use the buffer or host storage is associated with it. That ctx has ended does not matter.
 func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
 	if err := d.unregister(ctx, &p); err != nil {
 		return fmt.Errorf("vkomp: unregister: %w", err)
@@ -85,7 +85,10 @@ func (d Device) Unregister(ctx context.Context, p DevicePtr) error {
 
 func (d Device) unregister(ctx context.Context, p *DevicePtr) error {
 	defer d.use().end()
-	s, _, err := d.vulkanOf(ctx)
+	if _, err := d.usable(ctx); err != nil {
+		return err
+	}
+	s, _, err := d.vulkan()
 	if err != nil {
 		return err
 	}

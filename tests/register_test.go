@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,7 +31,9 @@ func withForeignBuffer(t *testing.T, rt *vkomp.Runtime, words int, test func(o i
 	p, err := d.Register(ctx, b)
 	succeed(t, err)
 	test(o, d, b, p)
-	succeed(t, rt.Taskwait(ctx), d.Unregister(ctx, p))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	succeed(t, rt.Taskwait(ctx), d.Unregister(ended, p))
 	if err := rt.Memcpy(ctx, vkomp.HostPtr(make([]uint32, 1)), p, 4); !errors.Is(err, vkomp.ErrInvalidPointer) {
 		t.Errorf("a copy in what is not registered any more: %v", err)
 	}

@@ -169,8 +169,11 @@ func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) er
 	if err != nil {
 		return err
 	}
-	if submit == nil {
+	switch {
+	case submit == nil:
 		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
+	case ctx == nil: // otherwise that would show on the goroutine that submits the work
+		return fmt.Errorf("%w: %v: no context to submit with", ErrInvalid, o)
 	}
 	return seq.submit(ctx, submit)
 }

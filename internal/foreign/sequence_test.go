@@ -103,6 +103,7 @@ func TestSubmittedRefusesWhatWasNotHandedOut(t *testing.T) {
 		t.Fatalf("values %d and %d", first, third)
 	}
 	succeed(t, o.Submitted(third))
+	var noContext context.Context
 	for _, c := range []struct {
 		err  error
 		says string
@@ -117,6 +118,7 @@ func TestSubmittedRefusesWhatWasNotHandedOut(t *testing.T) {
 		{o.Withdraw(3), "value 3 was said to be submitted before"},
 		{o.Ready(t.Context(), 4), "value 4 was not handed out: the last one was 3"},
 		{o.Submit(t.Context(), nil), "nothing to submit with"},
+		{o.Submit(noContext, func(uintptr) error { return nil }), "no context to submit with"},
 	} {
 		refused(t, c.err, interop.ErrInvalid, c.says, "interop object 1 of device 3")
 	}
@@ -501,6 +503,29 @@ func TestFailuresOfSubmitNameTheirWork(t *testing.T) {
 		if lent != r.own[0].Handle() {
 			t.Errorf("the queue is %#x", lent)
 		}
+	})
+}
+
+// The runtime begins to close while Submit waits for the lock of the object's own queue, which closing takes before the
+// device is destroyed: the function is not called.
+func TestSubmitThatWaitsForItsQueueWhileTheRuntimeCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		lock := r.own[0].Locker()
+		lock.Lock()
+		over := make(chan error)
+		go func() {
+			over <- o.Submit(t.Context(), func(uintptr) error {
+				t.Error("the function was called")
+				return nil
+			})
+		}()
+		synctest.Wait()
+		succeed(t, r.device.Withdraw())
+		lock.Unlock()
+		refused(t, <-over, interop.ErrInvalid, "its runtime is being closed")
+		r.free(t)
 	})
 }
 

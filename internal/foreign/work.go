@@ -109,7 +109,14 @@ func (seq *sequence) submit(ctx context.Context, f func(queue uintptr) error) (e
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return seq.lend(f)
+	return seq.lend(func(queue uintptr) error {
+		// The runtime may have begun to close while the lock was awaited. It takes the lock, too, before it destroys
+		// the device.
+		if err := seq.usable(); err != nil {
+			return err
+		}
+		return f(queue)
+	})
 }
 
 // call makes the submission of a step that was given to Submit. Everything before it has been
