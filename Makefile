@@ -120,9 +120,9 @@ invariants:
 	$(GO) test -short -tags invariants ./tasks -run Transition
 	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup|Associat|Pin|HostMemory|FreeOf'
 
-# Goroutines are late at random wherever they take or release a lock: what depends on how fast they are shows in a run
-# or two, where it may take a busy machine months. For whoever changes goroutines, or a test that has several; a race
-# that has been there for long is no reason to refuse somebody else's change, and so this is no part of .ci/run.
+# Goroutines are late at random wherever they take or release a lock, so that what depends on how fast they are shows
+# in a few runs, and not some day on a busy machine. For whoever changes goroutines, or a test that has several. It is no
+# part of .ci/run, because it may fail by something that is older than the change.
 .PHONY: delays
 delays:
 	scripts/setup test
