@@ -146,7 +146,7 @@ func (d Device) vulkanOf(ctx context.Context) (*sched.Scheduler, *vk.Device, err
 	return d.vulkan()
 }
 
-// vulkan is vulkanOf after the runtime has been asked whether it can be used.
+// vulkan is vulkanOf for a caller that has checked that the runtime is usable.
 func (d Device) vulkan() (*sched.Scheduler, *vk.Device, error) {
 	if d.IsInitial() {
 		return nil, nil, fmt.Errorf("%w: the initial device has no Vulkan", ErrInvalidDevice)

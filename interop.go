@@ -79,9 +79,9 @@ type InteropInit struct {
 // returned by a construct that has been executed: if it has no task, failures of earlier calls
 // of [interop.Object.Submit]; if its task is included, as by Taskwait with depend items, the
 // *TaskError of a predecessor that failed, or the cause of ctx if that ends before the
-// predecessors are complete. The text of a TaskError names the construct, which has been executed all
-// the same. If ctx has ended before, the cause is an error in the construct itself: objects are not
-// destroyed with such a context.
+// predecessors are complete. The text of such a TaskError says that the construct was
+// not run, although it has been executed. If ctx has ended before the call, Interop returns its cause
+// and does nothing, not even what Destroy asks for.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
 		return rt.failure(ctx, fmt.Errorf("interop: %w", err))

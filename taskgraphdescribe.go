@@ -23,14 +23,10 @@ type evaluated struct {
 
 // String names the construct for errors, as it is named when it is refused without being recorded.
 func (e *evaluated) String() string {
-	label := e.Label
-	if label == "" && e.clauses != nil {
-		label = e.clauses.Label // the name of the kernel or of the directive
-	}
-	if label == "" || label == e.Kind {
+	if e.Label == "" {
 		return e.Kind
 	}
-	return fmt.Sprintf("%s %q", e.Kind, label)
+	return fmt.Sprintf("%s %q", e.Kind, e.Label)
 }
 
 // evaluate adds a recorded construct to those that are found, with its clauses as a replay has them.

@@ -177,7 +177,7 @@ func TestRecordsThatNoFileCanHaveAreRefused(t *testing.T) {
 		}},
 		{"a Host variant", `target "saxpy": not replayable: it runs a Host variant`, func(ctx context.Context) error {
 			target := saxpyOn(t, k, 1, ramp(4), ramp(4))
-			target.NoWait, target.Device = true, rt.InitialDevice()
+			target.NoWait, target.Device, target.Label = true, rt.InitialDevice(), "" // it has the kernel's name
 			return rt.Target(ctx, target)
 		}},
 		{"a Mapper", `taskgraph "taskgraph": target enter data: not replayable: it maps a value with a Mapper`, func(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -335,7 +334,7 @@ func (d *gatedDevice) Wait(queue int, value uint64, timeout time.Duration) (bool
 }
 
 func (d *gatedDevice) Completed(queue int) (uint64, error) {
-	if !calledBy("noticeLocked") {
+	if caller() != "noticeLocked" {
 		if !d.wait.TryRLock() {
 			return 0, nil
 		}
@@ -344,27 +343,29 @@ func (d *gatedDevice) Completed(queue int) (uint64, error) {
 	return d.fakeDevice.Completed(queue)
 }
 
-// calledBy reports whether the function that calls this one is called by the one with a name.
-func calledBy(name string) bool {
-	by, _, _, _ := runtime.Caller(2)
-	return strings.HasSuffix(runtime.FuncForPC(by).Name(), "."+name)
+// caller returns the name of the function that calls the one which calls caller.
+func caller() string {
+	at, _, _, _ := runtime.Caller(2)
+	name := runtime.FuncForPC(at).Name()
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // newGatedRig is newIntakeRig on such a device, whose gates are open.
 func newGatedRig(t *testing.T, x ...[]uint32) (*rig, *gatedDevice) {
 	t.Helper()
 	d := &gatedDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1)}
-	r := newWrappedRig(t, d, d.fakeDevice)
+	r := newWrappedRig(t, d, d.fakeDevice, Options{})
 	for _, s := range x {
 		r.run(launch{label: "enter", enter: []arg{to(s)}, included: true})
 	}
 	return r, d
 }
 
-// newWrappedRig returns a rig on a device that is a fake one with some other methods.
-func newWrappedRig(t *testing.T, d Device, fake *fakeDevice) *rig {
+// newWrappedRig returns a rig on a device that is a fake one with some other methods, with copies between host and device.
+func newWrappedRig(t *testing.T, d Device, fake *fakeDevice, o Options) *rig {
 	t.Helper()
-	s, err := New(d, Options{Domain: rigDomain, Sharing: ShareNothing})
+	o.Domain, o.Sharing = rigDomain, ShareNothing
+	s, err := New(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -804,68 +805,6 @@ func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
 	a.run(launch{label: "exit", exit: []arg{alloc(x)}, included: true})
 	b.close()
 	a.close()
-}
-
-// overDevice is a device whose timelines, once it is lost, show noticeLocked that everything is complete, although it has
-// not come to rest. Waits for them return when told is closed.
-type overDevice struct {
-	*fakeDevice
-	over       atomic.Bool
-	rest, told chan struct{}
-}
-
-func (d *overDevice) Completed(queue int) (uint64, error) {
-	switch {
-	case !d.over.Load():
-	case calledBy("noticeLocked"):
-		return math.MaxUint64, nil
-	default:
-		return 0, nil
-	}
-	return d.fakeDevice.Completed(queue)
-}
-
-func (d *overDevice) Wait(queue int, value uint64, timeout time.Duration) (bool, error) {
-	<-d.told
-	return d.fakeDevice.Wait(queue, value, timeout)
-}
-
-func (d *overDevice) WaitIdle() error {
-	<-d.rest
-	return d.fakeDevice.WaitIdle()
-}
-
-// A goroutine that starts a group does not end tasks of a lost device, whatever that shows, until the device is at rest.
-func TestGroupAfterALoss(t *testing.T) {
-	x := filled(16, 1)
-	d := &overDevice{fakeDevice: newFakeDeviceWith(t, oneQueue, discreteMemory, 1), rest: make(chan struct{}), told: make(chan struct{})}
-	r := newWrappedRig(t, d, d.fakeDevice)
-	r.run(launch{label: "enter", enter: []arg{alloc(x)}, out: [][]uint32{x}}) // deferred, and waits for nothing
-	r.d.hold()
-	start := r.leaveTasks(x, 1)
-	r.s.startLeft(false).Finish()
-	r.eventually("the batch is submitted", func() bool { return r.d.submissions() > 0 })
-	r.s.mu.Lock()
-	live := r.s.life.live
-	r.s.mu.Unlock()
-	r.s.Lose(errLostInTest)
-	d.over.Store(true)
-	r.s.SubmitGathered()
-	r.s.mu.Lock()
-	if live == 0 || r.s.life.live != live {
-		t.Errorf("%d tasks, %d before the loss", r.s.life.live, live)
-	}
-	r.s.mu.Unlock()
-	r.d.release()
-	close(d.rest)
-	// Before that, those who wait for the queue could see that the tasks are complete.
-	r.eventually("the device is at rest", func() bool { return r.s.loss.atRest })
-	close(d.told)
-	start()
-	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errLostInTest) {
-		t.Errorf("got %v", err)
-	}
-	_ = r.s.Close()
 }
 
 // What is left does not wait for a queue that is busy for long, or waits for something that the program does only when it

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -199,24 +198,18 @@ type heedless struct {
 	destroyed atomic.Int32
 }
 
-// newHeedlessRig returns a rig on such a device, and slices that are mapped.
-func newHeedlessRig(t *testing.T, queues []order.QueueInfo, o Options) (r *rig, d *heedless, x [][]uint32) {
+// newHeedlessRig returns a rig on such a device, and slices of so many words that are mapped. 24 are copied by the device
+// in one piece, and 96 in chunks that the host waits for.
+func newHeedlessRig(t *testing.T, queues []order.QueueInfo, o Options, words int) (r *rig, d *heedless, x [][]uint32) {
 	t.Helper()
 	d = &heedless{
 		fakeDevice: newFakeDeviceWith(t, queues, discreteMemory, 1),
 		lost:       make(chan struct{}), rest: make(chan struct{}), looked: make(chan struct{}, 64),
 	}
-	o.Domain, o.HideHostVisible, o.Sharing, o.Chunk = rigDomain, true, ShareNothing, 64
-	s, err := New(d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.intake.many = 0
-	r = &rig{t: t, d: d.fakeDevice, s: s, kernels: map[string]*kernel.Kernel{"add": loadKernel(t, "add")}, memory: make(map[uint64]uint64)}
-	r.scope = r.graph.NewScope()
-	r.compile()
+	o.HideHostVisible, o.Chunk = true, 64
+	r = newWrappedRig(t, d, d.fakeDevice, o)
 	for range 12 {
-		x = append(x, filled(24, 1))
+		x = append(x, filled(words, 1))
 		r.run(launch{label: "enter", enter: []arg{to(x[len(x)-1])}, included: true})
 	}
 	d.armed.Store(true)
@@ -247,9 +240,7 @@ func (d *heedless) Completed(queue int) (uint64, error) {
 	if !isClosed(d.lost) {
 		return d.fakeDevice.Completed(queue)
 	}
-	caller, _, _, _ := runtime.Caller(1)
-	by := runtime.FuncForPC(caller).Name()
-	by = by[strings.LastIndexByte(by, '.')+1:]
+	by := caller()
 	if by == "reachedLocked" {
 		d.looked <- struct{}{}
 	}
@@ -284,25 +275,26 @@ func TestWaitsForALostDeviceEndNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		// begin makes the tasks, and returns how the first one is waited for, on a goroutine of its own.
 		begin func(r *rig, x []uint32) func() error
+		words int
 		looks bool
 	}{
 		"the queue's waiter": {func(r *rig, x []uint32) func() error {
 			r.run(add1(x))
 			return func() error { return r.scope.Wait(context.Background(), nil) }
-		}, true},
+		}, 24, true},
 		"a synchronous construct": {func(r *rig, x []uint32) func() error {
 			l := add1(x)
 			l.included = true
 			return func() error { return r.s.Run(context.Background(), r.region(l)) }
-		}, true},
+		}, 24, true},
 		"a copy in chunks": {func(r *rig, x []uint32) func() error {
 			return func() error {
 				return r.s.Run(context.Background(), r.region(launch{label: "exit", exit: []arg{from(x)}, included: true}))
 			}
-		}, false},
+		}, 96, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, d, x := newHeedlessRig(t, oneQueue, Options{})
+			r, d, x := newHeedlessRig(t, oneQueue, Options{}, c.words)
 			x[0][0] = 7 // on the host only
 			wait := c.begin(r, x[0])
 			over := make(chan error, 1)
@@ -332,7 +324,7 @@ func TestWaitsForALostDeviceEndNothing(t *testing.T) {
 			if err := <-over; !errors.Is(err, errLostInTest) {
 				t.Errorf("got %v", err)
 			}
-			r.expect("x", x[0], append([]uint32{7}, filled(23, 1)...)...)
+			r.expect("x", x[0], append([]uint32{7}, filled(c.words-1, 1)...)...)
 		})
 	}
 }
@@ -346,7 +338,7 @@ func TestConstructLearnsOfALossFromOneCall(t *testing.T) {
 	} {
 		for _, call := range []string{"look", "Wait", "reachedLocked"} {
 			t.Run(what+"/"+call, func(t *testing.T) {
-				r, d, x := newHeedlessRig(t, oneQueue, Options{})
+				r, d, x := newHeedlessRig(t, oneQueue, Options{}, 24)
 				x[0][0] = 7
 				ctx := context.Background()
 				var reported atomic.Bool
@@ -390,56 +382,63 @@ func TestConstructLearnsOfALossFromOneCall(t *testing.T) {
 	}
 }
 
-// A goroutine that starts a group, and asks all queues how far they are, learns of the loss from the first of them: it does
-// not believe the others.
-func TestGroupLearnsOfALoss(t *testing.T) {
-	r, d, x := newHeedlessRig(t, manyQueues, Options{Placement: PlaceRandom})
-	told := make(chan struct{})
-	d.wait = func() error { <-told; return errLost }
-	d.look = func(queue int, by string) error {
-		if queue == 0 || by != "noticeLocked" {
-			return errLost
-		}
-		return nil
-	}
-	for _, s := range x {
-		r.run(add1(s))
-	}
-	r.s.SubmitGathered()
-	state := func() (live, queues int) {
-		r.s.mu.Lock()
-		defer r.s.mu.Unlock()
-		for _, q := range r.s.order.All() {
-			if len(q.InFlight()) > 0 {
-				queues++
+// A goroutine that starts a group looks how far all queues are. It ends no task of a lost device, whatever that shows: neither
+// when somebody else has learned of the loss, nor when the first queue reports it and the others show that all is complete.
+func TestGroupEndsNothingOfALostDevice(t *testing.T) {
+	for name, reports := range map[string]bool{"somebody else has learned of it": false, "the first queue reports it": true} {
+		t.Run(name, func(t *testing.T) {
+			r, d, x := newHeedlessRig(t, manyQueues, Options{Placement: PlaceRandom}, 24)
+			told := make(chan struct{})
+			d.wait = func() error { <-told; return errLost }
+			d.look = func(queue int, by string) error {
+				if by != "noticeLocked" || reports && queue == 0 {
+					return errLost
+				}
+				return nil
 			}
-		}
-		return r.s.life.live, queues
+			for _, s := range x {
+				r.run(add1(s))
+			}
+			r.s.SubmitGathered()
+			state := func() (live, queues int) {
+				r.s.mu.Lock()
+				defer r.s.mu.Unlock()
+				for _, q := range r.s.order.All() {
+					if len(q.InFlight()) > 0 {
+						queues++
+					}
+				}
+				return r.s.life.live, queues
+			}
+			before, queues := state()
+			if queues < 2 {
+				t.Fatalf("%d queues have work", queues)
+			}
+			r.eventually("all waiters wait", func() bool { return int(d.waits.Load()) >= queues })
+			if !reports {
+				r.s.Lose(errLost)
+			}
+			close(d.lost)
+			r.s.startLeft(false).Finish()
+			if now, _ := state(); now != before {
+				t.Errorf("%d of %d tasks have ended", before-now, before)
+			}
+			if !errors.Is(r.s.Lost(), errLost) {
+				t.Errorf("Lost: %v", r.s.Lost())
+			}
+			close(told)
+			close(d.rest)
+			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("got %v", err)
+			}
+			_ = r.s.Close()
+		})
 	}
-	before, queues := state()
-	if queues < 2 {
-		t.Fatalf("%d queues have work", queues)
-	}
-	r.eventually("all waiters wait", func() bool { return int(d.waits.Load()) >= queues })
-	close(d.lost)
-	r.s.startLeft(false).Finish()
-	if now, _ := state(); now != before {
-		t.Errorf("%d of %d tasks have ended", before-now, before)
-	}
-	if !errors.Is(r.s.Lost(), errLost) {
-		t.Errorf("Lost: %v", r.s.Lost())
-	}
-	close(told)
-	close(d.rest)
-	if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
-		t.Errorf("got %v", err)
-	}
-	_ = r.s.Close()
 }
 
 // Foreign work may be using memory that the program frees after the loss. It is freed when the device is at rest.
 func TestMemoryFreedAfterALossWaitsForTheDevice(t *testing.T) {
-	r, d, _ := newHeedlessRig(t, oneQueue, Options{})
+	r, d, _ := newHeedlessRig(t, oneQueue, Options{}, 24)
 	p, err := r.s.Take(func() (vk.Block, error) { return d.CreateBlock(4096, 0) })
 	if err != nil {
 		t.Fatal(err)

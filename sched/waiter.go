@@ -79,11 +79,8 @@ func (s *Scheduler) reachedLocked(wait *order.Wait) (uint64, error) {
 		return reached, nil
 	}
 	now, err := s.device.Completed(int(wait.Queue.Index()))
-	switch {
-	case errors.Is(err, vk.ErrDeviceLost):
+	if errors.Is(err, vk.ErrDeviceLost) {
 		return 0, err
-	case err != nil:
-		return reached, nil
 	}
-	return max(reached, now), nil
+	return max(reached, now), nil // now is 0 if the value cannot be read
 }

@@ -3,6 +3,7 @@ package tests
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,7 +44,7 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	if _, err := b.ExportMemory(ctx, q); !errors.Is(err, vkomp.ErrInvalidArgument) {
 		t.Errorf("ExportMemory of imported memory: %v", err)
 	}
-	if _, err := b.ImportMemory(ctx, -1, 4*n); !errors.Is(err, vkomp.ErrInvalidArgument) {
+	if _, err := b.ImportMemory(ctx, -1, 4*n); !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), "of descriptor -1:") {
 		t.Errorf("ImportMemory of no descriptor: %v", err)
 	}
 	// Each runtime frees its own pointer.

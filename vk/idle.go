@@ -62,11 +62,7 @@ func (q *Queue) finish() Result {
 	if q.appLock != nil {
 		// The application's submissions may wait for a signal that the application has not
 		// sent yet. Only the loss of the device ends those too.
-		r := Result(C.vko_queue_finish(q.c))
-		if _, now := q.value(); now == ErrorDeviceLost {
-			r = now // waits for a lost device may succeed
-		}
-		if r != ErrorDeviceLost {
+		if r := q.waited(Result(C.vko_queue_finish(q.c))); r != ErrorDeviceLost {
 			return r
 		}
 		q.appLock.Lock()

@@ -243,6 +243,17 @@ func (q *Queue) value() (uint64, Result) {
 	return uint64(value), r
 }
 
+// waited returns r, the result of a wait for the timeline, or ErrorDeviceLost if the device is lost: waits may succeed
+// then, whatever the device has done.
+func (q *Queue) waited(r Result) Result {
+	if r == Success {
+		if _, now := q.value(); now == ErrorDeviceLost {
+			return now
+		}
+	}
+	return r
+}
+
 // Wait blocks until the timeline has reached value or the timeout has passed, and reports
 // whether it has reached it. A negative timeout means no timeout. Device writes are
 // visible to the host only if a barrier to [StageHost] precedes the signal.
@@ -256,12 +267,7 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 	if q.closed.Load() {
 		return false, q.errClosed()
 	}
-	r := q.device.waitSemaphore(q.device.c, q.timeline, value, timeout)
-	if r == Success {
-		if _, now := q.value(); now == ErrorDeviceLost {
-			r = now
-		}
-	}
+	r := q.waited(q.device.waitSemaphore(q.device.c, q.timeline, value, timeout))
 	if timeout < 0 && r != Success && r != ErrorDeviceLost {
 		return false, q.errClosed()
 	}

@@ -146,7 +146,7 @@ func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
 func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeout time.Duration) (r Result) {
 	defer func() {
 		if r == Success && d.lost.Load() {
-			r = ErrorDeviceLost // waits for a lost device may succeed
+			r = ErrorDeviceLost // see Queue.waited
 		}
 		d.instance.drain()
 	}()

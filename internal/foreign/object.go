@@ -172,7 +172,7 @@ func (o Object) Submit(ctx context.Context, submit func(queue uintptr) error) er
 	switch {
 	case submit == nil:
 		return fmt.Errorf("%w: %v: nothing to submit with", ErrInvalid, o)
-	case ctx == nil: // otherwise that would show on the goroutine that submits the work
+	case ctx == nil: // it would be a panic of the goroutine that submits the work
 		return fmt.Errorf("%w: %v: no context to submit with", ErrInvalid, o)
 	}
 	return seq.submit(ctx, submit)

@@ -35,12 +35,12 @@ type Device interface {
 	// nothing was submitted, except after vk.ErrDeviceLost, when the stream may run. It is called
 	// without locks held.
 	Submit(queue int, s *vk.Stream, waits []timeline.Point, foreign Foreign, signal uint64) error
-	// Completed returns the value that the queue's timeline has reached. The error matches
-	// vk.ErrDeviceLost if the device is lost; otherwise it says nothing about the device.
+	// Completed returns the value that the queue's timeline has reached, 0 with an error. The error
+	// matches vk.ErrDeviceLost if the device is lost; any other says nothing about the device.
 	Completed(queue int) (uint64, error)
 	// Wait waits for a value of the queue's timeline and reports whether it was reached. A
 	// negative timeout means none. Without a timeout Wait retries after failures that do not
-	// concern the device's state, so an error means that the device is lost; with one, it is lost
-	// if the error matches vk.ErrDeviceLost. It is called without locks held.
+	// concern the device's state, so any error means that the device is lost. With a timeout only
+	// an error that matches vk.ErrDeviceLost does. Wait is called without locks held.
 	Wait(queue int, value uint64, timeout time.Duration) (bool, error)
 }
