@@ -432,6 +432,64 @@ func TestGroupEndsNothingOfALostDevice(t *testing.T) {
 	}
 }
 
+// The timestamps of complete batches are the first to tell that the device is lost, or a look at a timeline before they are
+// read. The tasks of these batches end when the device is at rest.
+func TestTimestampsOfALostDeviceEndNothing(t *testing.T) {
+	const starting, flushing = "a goroutine that starts tasks", "a flush of the trace"
+	for _, by := range []string{"the queue's waiter", starting, flushing, flushing + ", by a look"} {
+		t.Run(by, func(t *testing.T) {
+			r, d, x := newHeedlessRig(t, oneQueue, Options{}, 24)
+			told := make(chan struct{})
+			if by != "the queue's waiter" {
+				d.wait = func() error { <-told; return nil }
+			}
+			d.look = func(_ int, caller string) error {
+				if caller == "flushReachedLocked" && by == flushing+", by a look" {
+					return errLost
+				}
+				return nil
+			}
+			tr := newTracing(t, r)
+			tr.start()
+			for _, s := range x[:3] { // a batch each
+				r.run(add1(s))
+				r.s.SubmitGathered()
+			}
+			r.eventually("the wait has begun", func() bool { return d.waits.Load() > 0 })
+			r.d.set(func() { r.d.queryError = errLost })
+			close(d.lost)
+			switch by {
+			case starting:
+				r.s.startLeft(false).Finish()
+			case flushing, flushing + ", by a look":
+				if err := tr.FlushTrace(); !errors.Is(err, vk.ErrDeviceLost) {
+					t.Errorf("flush: %v", err)
+				}
+			default:
+				<-r.s.loss.told
+			}
+			if !errors.Is(r.s.Lost(), vk.ErrDeviceLost) {
+				t.Errorf("Lost: %v", r.s.Lost())
+			}
+			close(told)
+			r.s.mu.Lock()
+			if n := r.s.life.live; n != 3 {
+				t.Errorf("%d of 3 tasks have ended", 3-n)
+			}
+			r.s.mu.Unlock()
+			close(d.rest)
+			if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("got %v", err)
+			}
+			if err := tr.StopTrace(); len(tr.records) != 0 {
+				t.Errorf("%d records, and %v", len(tr.records), err)
+			}
+			tr.trace.End()
+			_ = r.s.Close()
+		})
+	}
+}
+
 // Foreign work may be using memory that the program frees after the loss. It is freed when the device is at rest.
 func TestMemoryFreedAfterALossWaitsForTheDevice(t *testing.T) {
 	r, d, _ := newHeedlessRig(t, oneQueue, Options{}, 24)

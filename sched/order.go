@@ -177,11 +177,17 @@ func (s *Scheduler) failBatchLocked(b order.Refused, w *tasks.Work) {
 }
 
 // arriveLocked records that the device has reached a value of a queue. The tasks of the batches that
-// are complete by that have their exits next, in the order of the submissions.
+// are complete by that have their exits next, in the order of the submissions. Where reading the timestamps shows that
+// the device is lost, the tasks of that batch and of later ones are left to settleLoss.
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 	arrived := s.order.Arrive(q, value)
-	for _, b := range arrived {
+	for i, b := range arrived {
 		s.stamps.Read(b.Queue.Index(), b.Value())
+		if s.loss.err != nil {
+			s.order.Return(arrived[i:])
+			arrived = arrived[:i]
+			break
+		}
 		// The tasks themselves are not read here: there can be thousands, and their memory would
 		// be fetched once now and again when they finish.
 		s.exits.done = append(s.exits.done, b.Tasks()...)

@@ -12,7 +12,7 @@ import (
 // timestamps.
 func (s *Scheduler) NewTrace(number int) (*trace.Trace, error) {
 	return trace.New(trace.Source{
-		Device: s.device, Number: number, Queues: &s.order.Queues, Stamps: &s.stamps, Lock: &s.mu, Submit: s.submitPending,
+		Device: s.device, Number: number, Queues: &s.order.Queues, Stamps: &s.stamps, Lock: &s.mu, Submit: s.submitPending, Lose: s.loseLocked,
 	})
 }
 

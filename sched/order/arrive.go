@@ -27,6 +27,15 @@ func (o *Queues) Arrive(q *Queue, value uint64) []Arrived {
 	return o.arrived
 }
 
+// Return puts batches that Arrive has returned, the last ones, back in flight: the device is lost, and may not have run
+// them.
+func (o *Queues) Return(arrived []Arrived) {
+	for _, a := range slices.Backward(arrived) {
+		a.Queue.inFlight = slices.Insert(a.Queue.inFlight, 0, a.Batch)
+	}
+	clear(arrived)
+}
+
 // Recycle recycles the batches that Arrive has returned, and forgets them: the garbage collector may take those that
 // their queues do not keep.
 func (o *Queues) Recycle(arrived []Arrived) {

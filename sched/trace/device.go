@@ -38,4 +38,6 @@ type Source struct {
 	Lock sync.Locker
 	// Submit submits the pending batches of all queues. It is called without Lock held.
 	Submit func()
+	// Lose is called with Lock held when a call of Device has reported that the device is lost.
+	Lose func(error)
 }

@@ -223,7 +223,7 @@ func newRig(t reporter) *rig {
 		}
 	}
 	var err error
-	r.trace, err = New(Source{Device: r.d, Number: 7, Queues: &r.queues, Stamps: &r.stamps, Lock: &r.mu, Submit: func() { r.submitting() }})
+	r.trace, err = New(Source{Device: r.d, Number: 7, Queues: &r.queues, Stamps: &r.stamps, Lock: &r.mu, Submit: func() { r.submitting() }, Lose: r.queues.Lose})
 	if err != nil {
 		t.Fatal(err)
 	}

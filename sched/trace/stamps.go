@@ -31,6 +31,8 @@ type Stamps struct {
 	due     int
 	// err is why records were lost, the first reason since the tool was told of one.
 	err error
+	// lose is Source.Lose.
+	lose func(error)
 	// changed is called when the records are as many as are due, and when no stamp is live.
 	changed func()
 	// ticks is working memory of read, and run of close.
@@ -140,7 +142,8 @@ func (s *Stamps) fail(err error) {
 	}
 }
 
-// Read reads the timestamps of a batch that is complete.
+// Read reads the timestamps of a batch that is complete. If that shows that the device is lost, so that the batch may
+// not have run, Read calls Source.Lose.
 func (s *Stamps) Read(queue int32, value uint64) {
 	r := s.takeBatch(queue, value)
 	if r == nil {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/vkomp/vkomp/sched/order"
@@ -193,6 +194,9 @@ func (s *Stamps) read(r *timedBatch) (ticks []uint64, err error) {
 		part := ticks[i*poolQueries : min((i+1)*poolQueries, len(ticks))]
 		failed := s.pools.device.Timestamps(p, 0, part)
 		err = cmp.Or(err, failed)
+		if errors.Is(failed, vk.ErrDeviceLost) {
+			s.lose(failed)
+		}
 		if failed == nil {
 			failed = s.pools.device.ResetQueryPool(p, 0, uint32(len(part)))
 		}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,6 +56,7 @@ func New(source Source) (*Trace, error) {
 		pools:   pools{device: source.Device},
 		batches: make([][]*timedBatch, len(source.Queues.All())),
 		took:    make(map[launch]uint64),
+		lose:    source.Lose,
 		changed: tr.changed.Broadcast,
 	}
 	if c.Period > 0 {
@@ -191,6 +193,9 @@ func (tr *Trace) settle(by func() error) error {
 func (tr *Trace) flushReachedLocked() error {
 	for _, q := range tr.source.Queues.All() {
 		reached, err := tr.source.Device.Completed(int(q.Index()))
+		if errors.Is(err, vk.ErrDeviceLost) {
+			tr.source.Lose(err)
+		}
 		if err != nil {
 			return err
 		}
