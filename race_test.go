@@ -113,6 +113,52 @@ func races(t *testing.T, o vkomp.Options, program func(ctx context.Context, p *r
 
 var in, out, inout = vkomp.In[float32], vkomp.Out[float32], vkomp.InOut[float32]
 
+// unequal is an error that is not comparable.
+type unequal []string
+
+func (u unequal) Error() string { return strings.Join(u, " ") }
+
+// A wait whose context ends first returns the cause, of whatever type it is, and has ordered nothing: what it was to wait for
+// races with what comes later.
+func TestWaitThatIsGivenUpOrdersNothing(t *testing.T) {
+	for name, cause := range map[string]error{"comparable": errors.New("given up"), "not comparable": unequal{"given up"}, "of a comparable type": struct{ error }{unequal{"given up"}}} {
+		for construct, wait := range map[string]func(ctx context.Context, p *racing, begin func(ctx context.Context)) error{
+			"taskwait": func(ctx context.Context, p *racing, begin func(ctx context.Context)) error {
+				begin(p.t.Context())
+				return p.rt.Taskwait(ctx)
+			},
+			"taskgroup": func(ctx context.Context, p *racing, begin func(ctx context.Context)) error {
+				return p.rt.Taskgroup(ctx, func(ctx context.Context) error {
+					begin(context.WithoutCancel(ctx))
+					return nil
+				})
+			},
+		} {
+			t.Run(construct+"/"+name, func(t *testing.T) {
+				found := races(t, vkomp.Options{}, func(ctx context.Context, p *racing) {
+					waiting, cancel := context.WithCancelCause(ctx)
+					over := make(chan struct{})
+					err := wait(waiting, p, func(ctx context.Context) {
+						p.task(ctx, func(ctx context.Context) {
+							p.axpy(ctx, false, p.x, p.y)
+							cancel(cause)
+							<-over
+						})
+					})
+					if err == nil || !strings.Contains(err.Error(), "given up") {
+						t.Errorf("got %v", err)
+					}
+					p.axpy(ctx, true, p.x, p.y)
+					close(over)
+				})
+				if len(found) != 1 {
+					t.Errorf("races %v", found)
+				}
+			})
+		}
+	}
+}
+
 // racePrograms are pairs of programs: clean orders two tasks by a construct, and racy lacks
 // what orders them. device says that the pair needs a device with a data environment of its
 // own.

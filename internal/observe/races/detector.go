@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
@@ -212,11 +213,21 @@ func (d *Detector) WaitEnds(ctx context.Context, _ observe.Wait, begun any, err 
 	w, ok := begun.(*race.Wait)
 	switch {
 	case !ok:
-	case err != nil && ctx.Err() != nil && err == context.Cause(ctx):
+	case err != nil && isCause(ctx, err):
 		d.graph.GaveUp(w)
 	default:
 		d.graph.Waited(w)
 	}
+}
+
+// isCause reports whether the error of a wait is the cause of its context rather than the failure of a task, which is of a
+// type of the runtime. The program's type for the cause need not be comparable.
+func isCause(ctx context.Context, err error) bool {
+	cause := reflect.ValueOf(context.Cause(ctx))
+	if !cause.IsValid() || cause.Type() != reflect.TypeOf(err) {
+		return false
+	}
+	return !cause.Comparable() || cause.Equal(reflect.ValueOf(err))
 }
 
 // found receives a conflict. The lock of the graph is held.
