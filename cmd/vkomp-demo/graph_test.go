@@ -134,3 +134,19 @@ func TestInterruptedRunWritesNoGraph(t *testing.T) {
 		t.Errorf("error %v, file %v, output %q", err, missing, stdout.String())
 	}
 }
+
+func TestInterruptAfterTheWorkLosesNoGraph(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.dot")
+	ctx, cancel := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+	flags := sampleFlags{Graph: path, Device: "initial"}
+	err := flags.with(&sh, func(s *session) error {
+		_, err := s.measure(func() error { return nil })
+		cancel()
+		return err
+	})
+	if _, missing := os.Stat(path); err != nil || missing != nil || !strings.Contains(stdout.String(), path) {
+		t.Errorf("error %v, file %v, output %q", err, missing, stdout.String())
+	}
+}

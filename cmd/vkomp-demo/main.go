@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -99,6 +100,7 @@ func execute(sh shell, args []string) error {
 		kong.NoDefaultHelp(),
 		// -device -1 is the initial device.
 		kong.WithHyphenPrefixedParameters(true),
+		kong.PostBuild(requireValues),
 	)
 	if err != nil {
 		return err
@@ -111,6 +113,27 @@ func execute(sh shell, args []string) error {
 		return unknownSample(err)
 	}
 	return command.Run(&sh)
+}
+
+// requireValues makes it an error that a flag at the end of the line has no value. Kong itself takes that for an empty one.
+func requireValues(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok && !flag.IsBool() {
+			flag.Mapper = requiredValue{flag.Mapper}
+		}
+		return next(nil)
+	})
+}
+
+// requiredValue decodes values of a flag.
+type requiredValue struct{ kong.Mapper }
+
+// Decode is called by kong when the flag is parsed.
+func (r requiredValue) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if ctx.Scan.Peek().IsEOL() {
+		return errors.New("missing value")
+	}
+	return r.Mapper.Decode(ctx, target)
 }
 
 // helpFlag prints the usage of the command before it. Kong's own flag would end the process.

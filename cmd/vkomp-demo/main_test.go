@@ -234,6 +234,30 @@ func TestHelpIsShownAndIsNoError(t *testing.T) {
 	}
 }
 
+func TestFlagWithoutItsValueIsAnError(t *testing.T) {
+	var cli commands
+	parser, err := kong.New(&cli, kong.NoDefaultHelp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, command := range parser.Model.Leaves(false) {
+		for _, flag := range command.Flags {
+			if flag.IsBool() {
+				continue
+			}
+			line := append(strings.Fields(command.Path()), "-"+flag.Name)
+			if got := demo(t, line...); got.status != 1 || got.stdout != "" || !strings.Contains(got.stderr, "--"+flag.Name+": missing value") {
+				t.Errorf("%q: %+v", line, got)
+			}
+			tried++
+		}
+	}
+	if tried < 20 {
+		t.Errorf("%d flags have values", tried)
+	}
+}
+
 func TestInterruptEndsTheSampleWithAnError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,11 +22,7 @@ type deviceList []string
 
 // Decode is called by kong when the flag is parsed.
 func (l *deviceList) Decode(ctx *kong.DecodeContext) error {
-	list := ctx.Scan.Pop()
-	if list.IsEOL() {
-		return errors.New("missing value")
-	}
-	*l = append(*l, kong.SplitEscaped(list.String(), ',')...)
+	*l = append(*l, kong.SplitEscaped(ctx.Scan.Pop().String(), ',')...)
 	return nil
 }
 

@@ -87,7 +87,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 	defer s.progress.stop()
 	sh.ctx = s.progress.watch(sh.ctx)
 	err = sample(s)
-	if sh.ctx.Err() != nil {
+	if err != nil && sh.ctx.Err() != nil {
 		return err
 	}
 	// If the work has failed, the graph so far shows where.
