@@ -32,7 +32,7 @@ type chunk struct {
 }
 
 // bothLive returns an error for a copy from Vulkan memory to Vulkan memory if an end of it does
-// not lie entirely in live memory.
+// not lie entirely in live memory. It finds out which of them are host storage.
 func (r *routine) bothLive() error {
 	there := func(what string, e *endpoint, span func() (offset, size uint64)) error {
 		offset, size := span()
@@ -46,6 +46,7 @@ func (r *routine) bothLive() error {
 		if !s.Accessible(e.p.Add(int64(offset)), size) {
 			return fmt.Errorf("%s: %w: %d bytes from %#x on are not all live memory of device %d", what, ErrInvalidPointer, size, e.p.Add(int64(offset)).Address, e.d.number)
 		}
+		e.shared = s.HostAddress(e.p)
 		return nil
 	}
 	if err := there("the destination", &r.dst, r.rows.DstSpan); err != nil {

@@ -202,3 +202,39 @@ func TestCopiesBetweenDevicesRunInTasksOfTheirOwn(t *testing.T) {
 		t.Error("wrong bytes")
 	}
 }
+
+// Both devices use the same host storage itself.
+func TestMemcpyBetweenDevicesWithinHostStorage(t *testing.T) {
+	ctx := t.Context()
+	rt, d := openTwice(t)
+	if !imports(t, rt, d[0]) {
+		return
+	}
+	const size = 1000
+	x := allocPinned[byte](t, rt, size, d[:]...)
+	var p [2]vkomp.DevicePtr
+	for i := range d {
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d[i], Maps: []vkomp.Arg{vkomp.To(x).Self()}}))
+		p[i] = d[i].MappedPtr(vkomp.HostPtr(x))
+	}
+	for _, c := range []struct {
+		dst, src int
+		overlaps bool
+	}{{0, 1, true}, {300, 0, true}, {0, 0, false}, {400, 0, false}, {0, 400, false}} {
+		copy(x, noise(size, 4))
+		want := bytes.Clone(x)
+		err := rt.Memcpy(ctx, p[1].Add(c.dst), p[0].Add(c.src), 400)
+		if c.overlaps {
+			refused(t, "across", err, vkomp.ErrInvalidArgument, "overlap")
+		} else {
+			must(t, err)
+			copy(want[c.dst:c.dst+400], want[c.src:])
+		}
+		if !bytes.Equal(x, want) {
+			t.Errorf("400 bytes from %d to %d: wrong bytes", c.src, c.dst)
+		}
+	}
+	for i := range d {
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[i], Maps: []vkomp.Arg{vkomp.Release(x)}}))
+	}
+}

@@ -2,8 +2,8 @@ package vkomp
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"unsafe"
@@ -24,11 +24,13 @@ import (
 // devices, or on the host. It returns when the copy is complete.
 //
 // On the host the two may overlap; in the memory of a Vulkan device that is
-// ErrInvalidArgument, as is a negative size. A pointer that is nil or points into freed
-// memory, and a copy past the end of a slice or an allocation, are ErrInvalidPointer; a
-// pointer of another runtime is ErrInvalidDevice. A size of 0 does nothing, whatever the
-// pointers are. If ctx ends first, its cause is returned, and the runtime may use the
-// storage until a Taskwait has returned.
+// ErrInvalidArgument, as is a negative size. It is, too, if a device uses host storage itself
+// (see [Arg.Self]) and one of the pointers is the device's, but bytes may be copied to where
+// they are. A pointer that is nil or points into freed memory, and a copy past the end of a
+// slice or an allocation, are ErrInvalidPointer; a pointer of another runtime is
+// ErrInvalidDevice. A size of 0 does nothing, wherever the runtime's pointers lead. If ctx
+// ends first, its cause is returned, and the runtime may use the storage until a Taskwait has
+// returned.
 func (rt *Runtime) Memcpy(ctx context.Context, dst, src DevicePtr, size int) error {
 	return rt.memcpy(ctx, &dst, &src, size, false, nil)
 }
@@ -146,36 +148,15 @@ func (r *routine) end(p *DevicePtr, span func() (offset, size uint64)) (endpoint
 	return endpoint{d: p.d}, nil
 }
 
-// overlaps reports whether any byte is both read and written.
+// overlaps reports whether any byte is both read and written. Of a copy between a device and the host only the scheduler
+// knows.
 func (r *routine) overlaps() bool {
-	if r.rows.RowBytes == 0 || r.dst.d != r.src.d {
-		return false
-	}
-	dst, src := r.dst.address(), r.src.address()
-	dstAt, dstSize := r.rows.DstSpan()
-	srcAt, srcSize := r.rows.SrcSpan()
-	if dst+dstAt+dstSize <= src+srcAt || src+srcAt+srcSize <= dst+dstAt {
-		return false
-	}
-	if r.rows.Count() == 1 {
-		return true
-	}
-	// Rows are in ascending order on both sides.
-	nextWritten, stopWritten := iter.Pull2(r.rows.All())
-	defer stopWritten()
-	nextRead, stopRead := iter.Pull2(r.rows.All())
-	defer stopRead()
-	w, _, more := nextWritten()
-	_, s, moreRead := nextRead()
-	for more && moreRead {
-		switch {
-		case dst+w+r.rows.RowBytes <= src+s:
-			w, _, more = nextWritten()
-		case src+s+r.rows.RowBytes <= dst+w:
-			_, s, moreRead = nextRead()
-		default:
-			return true
-		}
+	switch {
+	case r.dst.d == r.src.d:
+		return r.rows.Overlap(r.dst.address(), r.src.address())
+	case r.across():
+		dst, src := uint64(r.dst.shared), uint64(r.src.shared)
+		return dst != 0 && src != 0 && r.rows.Overlap(dst, src) && !r.rows.InPlace(dst, src)
 	}
 	return false
 }
@@ -258,7 +239,11 @@ func (r *routine) run(ctx context.Context, c *current, common construct.Construc
 		r.transfers[0] = r.transfer()
 		region.Transfers = r.transfers[:]
 	}
-	return false, s.Run(ctx, &region)
+	err = s.Run(ctx, &region)
+	if errors.Is(err, sched.ErrOverlap) {
+		err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	}
+	return false, err
 }
 
 // runOnHost is run for a task that runs on the host.

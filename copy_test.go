@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/vkomp/vkomp"
@@ -404,4 +405,56 @@ func TestSliceIsReachableWhileACopyOfItIsPending(t *testing.T) {
 	if !bytes.Equal(got, bytes.Repeat([]byte{7}, len(got))) {
 		t.Error("the storage was used for something else")
 	}
+}
+
+// A device uses host storage itself, so that its pointer and the host's lead to the same bytes.
+func TestMemcpyWithinHostStorageThatADeviceUses(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		if d.IsInitial() {
+			return // all of its storage is the host's
+		}
+		ctx := t.Context()
+		const size = 1000
+		x := allocPinned[byte](t, rt, size)
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(x).Self()}}))
+		onHost, onDevice := vkomp.HostPtr(x), d.MappedPtr(vkomp.HostPtr(x))
+		for name, p := range map[string]struct{ dst, src vkomp.DevicePtr }{"to the device": {onDevice, onHost}, "to the host": {onHost, onDevice}} {
+			for _, c := range []struct {
+				dst, src int
+				overlaps bool
+			}{{0, 1, true}, {1, 0, true}, {300, 0, true}, {0, 399, true}, {0, 0, false}, {7, 7, false}, {400, 0, false}, {0, 400, false}} {
+				for _, async := range []bool{false, true} {
+					copy(x, noise(size, 4))
+					want := bytes.Clone(x)
+					cp := rt.Memcpy
+					if async {
+						cp = func(ctx context.Context, dst, src vkomp.DevicePtr, size int) error { return rt.MemcpyAsync(ctx, dst, src, size) }
+					}
+					err := cp(ctx, p.dst.Add(c.dst), p.src.Add(c.src), 400)
+					if c.overlaps {
+						refused(t, name, err, vkomp.ErrInvalidArgument, "overlap")
+					} else {
+						must(t, err)
+						copy(want[c.dst:c.dst+400], want[c.src:])
+					}
+					must(t, rt.Taskwait(ctx))
+					if !bytes.Equal(x, want) {
+						t.Errorf("%s: 400 bytes from %d to %d: wrong bytes", name, c.src, c.dst)
+					}
+				}
+			}
+			// Columns beside each other, and one that is moved by less than its width.
+			r := square(8, 4)
+			r.DstOffsets = []int{0, 4}
+			want := bytes.Clone(x)
+			must(t, rt.MemcpyRect(ctx, p.dst, p.src, r))
+			copyRect(want, slices.Clone(want), r)
+			r.DstOffsets = []int{0, 3}
+			refused(t, name, rt.MemcpyRect(ctx, p.dst, p.src, r), vkomp.ErrInvalidArgument, "overlap")
+			if !bytes.Equal(x, want) {
+				t.Errorf("%s: wrong columns", name)
+			}
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Release(x)}}))
+	})
 }

@@ -101,6 +101,8 @@ type endpoint struct {
 	// atEnd says that the pointer is past the last byte of the storage. host then has the
 	// address of the storage only to keep it reachable.
 	atEnd bool
+	// shared is the address on the host if p points to host storage itself, where that is known.
+	shared uintptr
 }
 
 // owns returns an error for a pointer that does not belong to this runtime, wherever it

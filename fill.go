@@ -10,7 +10,7 @@ import (
 // Memset sets count bytes of the device's memory, starting at p, to value (OpenMP 6.0
 // omp_target_memset). On the initial device p may be a [HostPtr]. It returns when the memory
 // is set. The errors are those of [Runtime.Memcpy]; a pointer that does not belong to this
-// device is ErrInvalidDevice. A count of 0 does nothing.
+// device is ErrInvalidDevice. A count of 0 does nothing, wherever in the device's memory p leads.
 func (d Device) Memset(ctx context.Context, p DevicePtr, value byte, count int) error {
 	return d.memset(ctx, &p, value, count, false, nil)
 }

@@ -31,7 +31,7 @@ type Rect struct {
 // [Runtime.Memcpy]. It is ErrInvalidArgument if the parts overlap, if the slices of r differ
 // in length or do not have 1 to MaxRectDims elements, if a number is negative, if an element
 // has no size, or if a part is not inside its array. Only the parts need to be valid memory.
-// An empty volume copies nothing, whatever the pointers are.
+// An empty volume copies nothing, wherever the runtime's pointers lead.
 func (rt *Runtime) MemcpyRect(ctx context.Context, dst, src DevicePtr, r Rect) error {
 	return rt.memcpyRect(ctx, &dst, &src, hide(&r), false, nil)
 }

@@ -239,6 +239,36 @@ func (r *Rows) From(first uint64, yield func(dst, src uint64) bool) {
 	}
 }
 
+// Overlap reports whether a byte of the destination, which begins at dst, is also one of the source, which begins at src.
+func (r *Rows) Overlap(dst, src uint64) bool {
+	dstAt, dstSize := r.DstSpan()
+	srcAt, srcSize := r.SrcSpan()
+	if r.RowBytes == 0 || dst+dstAt+dstSize <= src+srcAt || src+srcAt+srcSize <= dst+dstAt {
+		return false
+	}
+	if r.dims == 0 {
+		return true
+	}
+	// Rows are in ascending order on both sides.
+	nextWritten, stop := iter.Pull2(r.All())
+	defer stop()
+	w, _, more := nextWritten()
+	for _, s := range r.All() {
+		for more && dst+w+r.RowBytes <= src+s {
+			w, _, more = nextWritten()
+		}
+		if more && dst+w < src+s+r.RowBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// InPlace reports whether each row is copied to where it is, if the destination begins at dst and the source at src.
+func (r *Rows) InPlace(dst, src uint64) bool {
+	return dst+r.dst == src+r.src && !slices.ContainsFunc(r.axes[:r.dims], func(a axis) bool { return a.dst != a.src })
+}
+
 // Packed returns the copy from the same source to a contiguous buffer. Unpacked
 // is the copy from that buffer to r's destination.
 func (r Rows) Packed() Rows {

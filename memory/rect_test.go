@@ -438,3 +438,46 @@ func ExampleRect_Rows() {
 	// 8 bytes from 4 to 0
 	// 8 bytes from 20 to 8
 }
+
+// Rows overlap if a byte that is read is one that is written: all small shapes of rows at all small distances. They are in
+// place if each byte is written where it is read.
+func TestRowsOverlapByTheirBytes(t *testing.T) {
+	const dst = 16
+	inPlace := 0
+	for shape := range 3 * 3 * 4 * 4 {
+		n, count := uint64(1+shape%3), uint64(1+shape/3%3)
+		r := Rect{
+			Elem: 1, Volume: []uint64{count, n}, DstOffsets: []uint64{0, 1}, SrcOffsets: []uint64{0, 0},
+			DstDims: []uint64{count, n + 1 + uint64(shape/9%4)}, SrcDims: []uint64{count, n + uint64(shape/36)},
+		}
+		rows, err := r.Rows()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for src := range uint64(32) {
+			var written, read [64]bool
+			overlap, stay := false, true
+			for d, s := range rows.All() {
+				for i := range rows.RowBytes {
+					written[dst+d+i], read[src+s+i] = true, true
+				}
+				stay = stay && dst+d == src+s
+			}
+			for i := range written {
+				overlap = overlap || written[i] && read[i]
+			}
+			if got := rows.Overlap(dst, src); got != overlap {
+				t.Errorf("%+v from %d to %d: overlap is %v, want %v", r, src, dst, got, overlap)
+			}
+			if got := rows.InPlace(dst, src); got != stay {
+				t.Errorf("%+v from %d to %d: in place is %v, want %v", r, src, dst, got, stay)
+			}
+			if stay {
+				inPlace++
+			}
+		}
+	}
+	if none := (&Rows{}).Overlap(0, 0); none || inPlace == 0 {
+		t.Errorf("nothing overlaps itself: %v; %d are in place", none, inPlace)
+	}
+}

@@ -145,3 +145,14 @@ func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
 	_, _, err := s.pointers.Find(p, size)
 	return err == nil && s.loss.err == nil
 }
+
+// HostAddress returns the address on the host of what p points to, if that is host storage itself, and 0 if it is not.
+func (s *Scheduler) HostAddress(p Pointer) uintptr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, offset, err := s.pointers.Find(p, 0)
+	if err != nil {
+		return 0
+	}
+	return m.HostAddress(offset)
+}

@@ -283,6 +283,15 @@ func (a *Allocation) Idle() bool {
 	return a.Host() != nil && a.memory.queues.HostMayWrite(uses)
 }
 
+// HostAddress returns the address on the host of the byte at an offset, if the memory is host storage itself, and 0 if it is
+// not.
+func (a *Allocation) HostAddress(offset uint64) uintptr {
+	if a.Own == nil {
+		return 0
+	}
+	return uintptr(a.Own) + uintptr(offset)
+}
+
 // HostReads reports whether the host reads the memory itself (see Profile). It does if the memory
 // is host storage that the device uses in place.
 func (a *Allocation) HostReads() bool {

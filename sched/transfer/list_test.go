@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/ompt"
@@ -246,44 +247,16 @@ func TestUndoLeavesWhatWasRequested(t *testing.T) {
 	}
 }
 
-// A copy inside of one allocation overlaps if a byte that it reads is one that it writes: all small
-// shapes of rows at all small distances.
-func TestCopiesOverlapByTheirBytes(t *testing.T) {
-	for shape := range 3 * 3 * 4 * 4 {
-		n, count := uint64(1+shape%3), uint64(1+shape/3%3)
-		r := memory.Rect{
-			Elem: 1, Volume: []uint64{count, n}, DstOffsets: []uint64{0, 0}, SrcOffsets: []uint64{0, 0},
-			DstDims: []uint64{count, n + uint64(shape/9%4)}, SrcDims: []uint64{count, n + uint64(shape/36)},
-		}
-		rows, err := r.Rows()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for distance := range uint64(32) {
-			x := &Transfer{Kind: CopyWithin, rows: &rows, Size: rows.Bytes(), DstAt: 16, SrcAt: distance}
-			var written, read [64]bool
-			for d, s := range rows.All() {
-				for i := range rows.RowBytes {
-					written[x.DstAt+d+i], read[x.SrcAt+s+i] = true, true
-				}
-			}
-			want := false
-			for i := range written {
-				want = want || written[i] && read[i]
-			}
-			if got := x.overlaps(); got != want {
-				t.Errorf("%+v from %d to %d: overlaps is %v, want %v", r, x.SrcAt, x.DstAt, got, want)
-			}
-		}
-	}
-}
-
 // Resolve refuses pointers to what is not there, and copies that overlap.
 func TestRequestsThatCannotBe(t *testing.T) {
 	r := newRig(t, modes[0])
 	var pointers allocation.Pointers
 	pointers.Init(0)
 	p := pointers.To(r.device(64))
+	host := make([]byte, 128)
+	shared := r.device(64)
+	shared.Own = unsafe.Pointer(&host[32])
+	q := pointers.To(shared)
 	for _, c := range []struct {
 		name string
 		Request
@@ -294,6 +267,12 @@ func TestRequestsThatCannotBe(t *testing.T) {
 		{"overlap", Request{Kind: CopyWithin, Dst: p.Add(8), Src: p, Size: 16}, ErrOverlap},
 		{"side by side", Request{Kind: CopyWithin, Dst: p.Add(16), Src: p, Size: 16}, nil},
 		{"nothing at nil", Request{Kind: Fill}, nil},
+		{"up in host storage", Request{Kind: CopyToDevice, Dst: q.Add(8), Host: section(host[32:48]), Size: 16}, ErrOverlap},
+		{"down in host storage", Request{Kind: CopyToHost, Src: q.Add(8), Host: section(host[32:48]), Size: 16}, ErrOverlap},
+		{"to where it is", Request{Kind: CopyToDevice, Dst: q.Add(8), Host: section(host[40:56]), Size: 16}, nil},
+		{"from where it is", Request{Kind: CopyToHost, Src: q.Add(8), Host: section(host[40:56]), Size: 16}, nil},
+		{"beside it, to it", Request{Kind: CopyToDevice, Dst: q, Host: section(host[16:32]), Size: 16}, nil},
+		{"beside it, from it", Request{Kind: CopyToHost, Src: q, Host: section(host[48:64]), Size: 16}, nil},
 	} {
 		var l List
 		if err := l.Resolve(&pointers, []Request{c.Request}); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"fmt"
-	"iter"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -89,12 +88,10 @@ func (x *Transfer) resolve(pointers *allocation.Pointers, to, from allocation.Po
 	if err == nil && (x.Kind == CopyToHost || x.Kind == CopyWithin) {
 		x.Src, x.SrcAt, err = find(pointers, from, src)
 	}
-	if err == nil && x.Kind == CopyWithin && x.Dst == x.Src && x.overlaps() {
-		dst, src := x.Places()
-		err = fmt.Errorf("%w: bytes %d to %d and %d to %d of %s", ErrOverlap, src.Start, src.Start+src.Size,
-			dst.Start, dst.Start+dst.Size, x.Dst.Describe())
+	if err != nil {
+		return err
 	}
-	return err
+	return x.checkOverlap()
 }
 
 // find returns the allocation that has the bytes of a transfer which begins at p, and the offset
@@ -142,28 +139,37 @@ func (x *Transfer) HostSpan() memory.Section {
 	return memory.Section{Ptr: unsafe.Add(x.Host.Ptr, src.Start), Size: src.Size}
 }
 
-// overlaps reports whether a copy inside of one allocation reads bytes that it writes.
-func (x *Transfer) overlaps() bool {
-	dst, src := x.Places()
-	if dst.Start >= src.Start+src.Size || src.Start >= dst.Start+dst.Size {
-		return false
-	}
-	if x.rows == nil {
-		return true
-	}
-	// The rows of both sides are in ascending order.
-	nextDst, stop := iter.Pull2(x.rows.All())
-	defer stop()
-	d, _, more := nextDst()
-	for _, s := range x.rows.All() {
-		for more && x.DstAt+d+x.rows.RowBytes <= x.SrcAt+s {
-			d, _, more = nextDst()
+// checkOverlap returns an error for a copy that reads bytes which it writes. Where the device's memory is host storage
+// itself, a copy between the two of bytes to where they are is none.
+func (x *Transfer) checkOverlap() error {
+	device, dst, src := x.Dst, x.DstAt, x.SrcAt
+	switch x.Kind {
+	case CopyWithin:
+		if x.Dst != x.Src {
+			return nil
 		}
-		if more && x.DstAt+d < x.SrcAt+s+x.rows.RowBytes {
-			return true
-		}
+	case CopyToDevice:
+		dst, src = uint64(device.HostAddress(x.DstAt)), uint64(x.Host.Start())
+	case CopyToHost:
+		device = x.Src
+		dst, src = uint64(x.Host.Start()), uint64(device.HostAddress(x.SrcAt))
+	default:
+		return nil
 	}
-	return false
+	between := x.Kind != CopyWithin
+	if between && device.Own == nil {
+		return nil
+	}
+	rows := memory.Rows{RowBytes: x.Size}
+	if x.rows != nil {
+		rows = *x.rows
+	}
+	if !rows.Overlap(dst, src) || between && rows.InPlace(dst, src) {
+		return nil
+	}
+	at, _ := rows.SrcSpan()
+	to, _ := rows.DstSpan()
+	return fmt.Errorf("%w: %d bytes from %#x on and from %#x on, of %s", ErrOverlap, rows.Bytes(), src+at, dst+to, device.Describe())
 }
 
 // Absent reports whether the transfer is an update of storage that is not present, which
