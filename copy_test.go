@@ -428,7 +428,9 @@ func TestMemcpyWithinHostStorageThatADeviceUses(t *testing.T) {
 					want := bytes.Clone(x)
 					cp := rt.Memcpy
 					if async {
-						cp = func(ctx context.Context, dst, src vkomp.DevicePtr, size int) error { return rt.MemcpyAsync(ctx, dst, src, size) }
+						cp = func(ctx context.Context, dst, src vkomp.DevicePtr, size int) error {
+							return rt.MemcpyAsync(ctx, dst, src, size)
+						}
 					}
 					err := cp(ctx, p.dst.Add(c.dst), p.src.Add(c.src), 400)
 					if c.overlaps {

@@ -510,6 +510,7 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 		"host pointer, offset": {vkomp.HostPtr(x).Add(512), 0, whole, 256, 512},
 		"device pointer, some": {p.Add(128), 512, block, 128, 512},
 		"device pointer's end": {p.Add(1020), 4, block, 1020, 4},
+		"device pointer, rest": {p.Add(128), 0, block, 128, 896},
 	} {
 		got, err := rt.InteropBuffer(target, c.p, c.size)
 		if err != nil || got.Buffer != c.of.Buffer || got.Offset != c.of.Offset+c.offset || got.Size != c.expects {
@@ -532,6 +533,8 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 		"more than can be":         {target, vkomp.HostPtr(x[128:192]), 1 << 63, vkomp.ErrInvalidPointer},
 		"before the slice":         {target, vkomp.HostPtr(x[128:192]).Add(-4), 4, vkomp.ErrInvalidPointer},
 		"behind the slice":         {target, vkomp.HostPtr(x[128:192]).Add(260), 0, vkomp.ErrInvalidPointer},
+		"the slice's end":          {target, vkomp.HostPtr(x[128:192]).Add(256), 0, vkomp.ErrInvalidPointer},
+		"the allocation's end":     {target, p.Add(1024), 0, vkomp.ErrInvalidPointer},
 		"nil":                      {target, vkomp.DevicePtr{}, 4, vkomp.ErrInvalidPointer},
 		"freed":                    {target, freed, 4, vkomp.ErrInvalidPointer},
 		"more than the allocation": {target, p.Add(1020), 8, vkomp.ErrInvalidPointer},

@@ -12,7 +12,7 @@ import (
 
 // InteropBuffer returns where the size bytes from p on lie on the object's device, so that
 // foreign code can use them without a copy. p points to memory of the device, or is a HostPtr
-// of storage that is mapped there; for the latter, size 0 means the rest of the slice.
+// of storage that is mapped there. Size 0 means the rest of the memory or of the slice.
 //
 // From then on the runtime assumes that foreign work of the device's objects may write there:
 // after a construct with a task (NoWait or Depend), tasks and copies to the host see what was

@@ -99,7 +99,8 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 	return s.export(m, block.Storage.Offset-m.Offset+offset, host.Size)
 }
 
-// ExportPointer is Export for the size bytes to which a pointer points.
+// ExportPointer is Export for the size bytes to which a pointer points, or for all up to the end of the allocation if size
+// is 0.
 func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,12 +111,18 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 	if err != nil {
 		return vk.BufferRange{}, 0, err
 	}
+	if size == 0 {
+		size = m.Size - offset
+	}
 	return s.export(m, offset, size)
 }
 
 // export returns a range of the bytes of an allocation, with its device address, and counts the
 // allocation as exported.
 func (s *Scheduler) export(m *allocation.Allocation, offset, size uint64) (vk.BufferRange, uint64, error) {
+	if size == 0 {
+		return vk.BufferRange{}, 0, fmt.Errorf("%w: no bytes, %d into %s", ErrInvalidPointer, offset, m.Describe())
+	}
 	r, address := s.memory.Export(m)
 	if address != 0 {
 		address += offset

@@ -278,6 +278,18 @@ func TestBindNamesWhatIsWrong(t *testing.T) {
 			}
 			wants(t, err, err, c.text)
 		}
+		for text, change := range map[string]func(b *interop.Buffer){
+			"nothing to bind":                 func(b *interop.Buffer) { b.Buffer = 0 },
+			"0 bytes":                         func(b *interop.Buffer) { b.Size = 0 },
+			"minStorageBufferOffsetAlignment": func(b *interop.Buffer) { b.Offset++ },
+			"maxStorageBufferRange":           func(b *interop.Buffer) { b.Size = 1 << 40 },
+		} {
+			wrong := b
+			change(&wrong)
+			if err := d.Bind(h.system, 0, 0, "values", wrong); err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%+v: %v", wrong, err)
+			}
+		}
 		return nil
 	})
 	if err != nil {

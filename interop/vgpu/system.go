@@ -98,7 +98,8 @@ func (d *Device) NewRenderFrame(size image.Point, count int) (*vgpu.RenderFrame,
 
 // Bind makes a storage variable of a configured system stand for memory of vkomp's from now on:
 // descriptor set index descriptors, of Vars.NDescs, binds b to it. The memory that vgpu has for
-// the variable is not used; one element of it is enough. No command that uses the descriptors
+// the variable is not used; one element of it is enough. b has to begin at a multiple of the device's
+// minStorageBufferOffsetAlignment, 256 bytes at most. No command that uses the descriptors
 // may be recorded or pending, and the memory has to stay until those that do have run.
 func (d *Device) Bind(s *vgpu.System, descriptors, set int, variable string, b interop.Buffer) error {
 	err := d.do(func() error {
@@ -113,6 +114,15 @@ func (d *Device) Bind(s *vgpu.System, descriptors, set int, variable string, b i
 			return fmt.Errorf("the system is not configured")
 		case descriptors < 0 || descriptors >= len(vars.VkDescSets):
 			return fmt.Errorf("descriptor set index %d: there are %d", descriptors, len(vars.VkDescSets))
+		case b.Buffer == 0 || b.Size == 0:
+			return fmt.Errorf("buffer %#x, %d bytes: there is nothing to bind", uint64(b.Buffer), b.Size)
+		}
+		limits := &d.GPU.GPUProps.Limits
+		if align := uint64(limits.MinStorageBufferOffsetAlignment); b.Offset%align != 0 {
+			return fmt.Errorf("it begins %d bytes into its buffer, which is no multiple of %d (minStorageBufferOffsetAlignment)", b.Offset, align)
+		}
+		if b.Size > uint64(limits.MaxStorageBufferRange) {
+			return fmt.Errorf("%d bytes: the device binds at most %d (maxStorageBufferRange)", b.Size, limits.MaxStorageBufferRange)
 		}
 		kind := v.Role.VkDescriptor()
 		if vars.StaticVars {
