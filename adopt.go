@@ -38,7 +38,8 @@ type Adoption struct {
 
 	// Queues are the queues that vkomp may submit to. At least one must support compute.
 	// Of the others vkomp uses those that support transfers and not graphics. vkomp chooses
-	// among them as among the queues of a device of its own: see Options.ComputeQueues.
+	// among them as among the queues of a device of its own: see Options.ComputeQueues. The
+	// application may submit to them, too, but for those of Options.InteropQueues.
 	Queues []AdoptedQueue
 
 	// Families are further queue families on which the application uses memory of vkomp:

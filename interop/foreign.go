@@ -45,7 +45,8 @@ type ForeignQueue struct {
 // its own, and foreign work there needs no semaphores (the implicit protocol): work that was
 // submitted before a construct is complete before the construct's task begins, and work that
 // is submitted later begins when that task is complete. For this, constructs make empty
-// submissions to the queue, which may wait for work that is yet to be submitted elsewhere.
+// submissions to the queue, which may wait for work that is yet to be submitted elsewhere: nothing
+// else that others wait for may be submitted there.
 // Because vkomp does not see whether anything was submitted between two constructs, their
 // tasks are complete in the order of the constructs, and the first must not depend on the
 // second. The first call of [Object.Next] ends the implicit protocol.
