@@ -80,7 +80,7 @@ type Options struct {
 	// objects unless InteropQueues says so: then nobody may submit other work than an object's
 	// to its queue, neither the application nor another runtime with the same device, because
 	// constructs have such a queue wait for what is yet to be submitted elsewhere (see
-	// [interop.Object.Queue]). Close does not wait for the application's submissions: those
+	// interop.Object.Queue). Close does not wait for the application's submissions: those
 	// that use the semaphore of an interop object must have ended before, which a fence or
 	// vkQueueWaitIdle can establish.
 	Adopt *Adoption
