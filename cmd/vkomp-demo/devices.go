@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +18,18 @@ type devicesCommand struct {
 
 // Run lists the devices. The last one is the initial device, the host.
 func (c *devicesCommand) Run(sh *shell) (err error) {
-	rt, err := sh.runtime(vkomp.Options{})
+	var warnings bytes.Buffer
+	rt, err := sh.runtime(vkomp.Options{Logger: warningsTo(&warnings)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
+	if rt.NumDevices() == 0 {
+		// They say why there is no other.
+		if _, err := warnings.WriteTo(sh.stderr); err != nil {
+			return err
+		}
+	}
 	var list []vkomp.DeviceInfo
 	var decisions [][]vkomp.Decision
 	for number := range rt.NumDevices() + 1 {

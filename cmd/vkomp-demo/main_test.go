@@ -258,6 +258,16 @@ func TestFlagWithoutItsValueIsAnError(t *testing.T) {
 	}
 }
 
+func TestDevicesSaysWhyThereIsNone(t *testing.T) {
+	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(variable, filepath.Join(t.TempDir(), "absent.json"))
+	}
+	got := demoWith(t, func(*vkomp.Options) {}, "devices")
+	if got.status != 0 || !strings.Contains(got.stdout, "host") || !strings.Contains(got.stderr, "Vulkan") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestInterruptEndsTheSampleWithAnError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strconv"
@@ -53,7 +54,7 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		return err
 	}
 	var warnings bytes.Buffer
-	options := vkomp.Options{KeepGraph: f.Graph != "", Logger: slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))}
+	options := vkomp.Options{KeepGraph: f.Graph != "", Logger: warningsTo(&warnings)}
 	if collector != nil {
 		options.Tool = collector.Callbacks()
 	}
@@ -102,6 +103,11 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		err = errors.Join(err, f.write(sh.stdout, "vkomp-demo "+strings.Join(sh.args, " "), s.traced))
 	}
 	return err
+}
+
+// warningsTo returns a logger that writes warnings and errors.
+func warningsTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 }
 
 // withoutTime removes the time from a log line.

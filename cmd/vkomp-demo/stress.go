@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -268,7 +267,7 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 		return value, ok
 	}
 	o.InteropQueues = -1 // all queues are for tasks
-	o.Logger = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
+	o.Logger = warningsTo(&warnings)
 	if s.rt, err = s.sh.runtime(o); err != nil {
 		return err
 	}
