@@ -33,8 +33,9 @@ const (
 	// as possible; frameDelay is in hundredths of a second.
 	frames     = 50
 	frameDelay = 6
-	// heatWindow is the number of tasks between two waits.
-	heatWindow = 1024
+	// heatWindow and heatCells are the most tasks, and steps of a cell, between two waits: an interrupt ends
+	// the sample at the next one.
+	heatWindow, heatCells = 1024, 1 << 26
 
 	// heatAlpha is how far a cell moves towards its neighbours in a step.
 	heatAlpha = 0.24
@@ -153,8 +154,8 @@ func (p *plate) spread(ctx context.Context, s *session, cut []shaders.Tile, step
 }
 
 func (p *plate) enqueue(ctx context.Context, s *session, cut []shaders.Tile, steps int) error {
-	waiting := 0
-	for range steps {
+	window := max(1, min(heatWindow/len(cut), heatCells/len(p.now)))
+	for i := range steps {
 		for _, tile := range cut {
 			region, err := p.step(cut, tile)
 			if err != nil {
@@ -166,12 +167,10 @@ func (p *plate) enqueue(ctx context.Context, s *session, cut []shaders.Tile, ste
 			}
 		}
 		p.now, p.next = p.next, p.now
-		waiting += len(cut)
-		if waiting >= heatWindow {
+		if (i+1)%window == 0 {
 			if err := s.rt.Taskwait(ctx); err != nil {
 				return err
 			}
-			waiting = 0
 		}
 		s.progress.advance(1)
 	}
