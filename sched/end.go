@@ -120,16 +120,7 @@ func (t *target) toldEnd(w *tasks.Work) {
 // observer has heard of its end, because storage that is freed may be another task's at once.
 func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	t.letGoLocked()
-	if t.exit.cancelled {
-		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
-		s.goneAllLocked(w)
-		for i := range t.exit.items {
-			// The tasks that waited for the block to be gone find it present.
-			stateOf(t.exit.items[i].Present).parked.restart(w)
-		}
-	} else {
-		s.endExitLocked(t, w)
-	}
+	s.endExitLocked(t, w)
 	t.filledLocked()
 	if err == nil && !t.Structured {
 		s.makeDormantLocked(t.entry.uses)

@@ -289,8 +289,18 @@ func (s *Scheduler) beginReleaseLocked(t *target) {
 
 // endExitLocked ends t's exit and gives up the blocks that leave the presence table by it.
 func (s *Scheduler) endExitLocked(t *target, w *tasks.Work) {
-	s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
+	if t.exit.cancelled {
+		s.presence.removed = s.presence.table.CancelExit(t.exit.items, s.presence.removed)
+	} else {
+		s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
+	}
 	s.goneAllLocked(w)
+	for i := range t.exit.items {
+		// A block of which an exit was cancelled stays: tasks that have waited for it to be gone find it present.
+		if p := t.exit.items[i].Present; !p.Removed() && !p.Exiting() {
+			stateOf(p).parked.restart(w)
+		}
+	}
 }
 
 // goneAllLocked gives up the blocks that have just left the presence table.

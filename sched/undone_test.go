@@ -7,6 +7,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/tasks"
 )
 
 // A copy to storage that is used in place is made by the host. It must come after the kernels
@@ -221,6 +222,48 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Of two exits that overlap in time the second takes the last count of a block, and the first fails: the block stays when the
+// second ends, and a task that has waited for it to be gone goes on.
+func TestTaskGoesOnWhenAFailedExitLeavesABlock(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	defer r.close()
+	x := filled(16, 1)
+	for range 2 {
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	}
+	var exits [2]target
+	block := func() *memory.Present {
+		p, _, err := r.s.presence.table.Lookup(sectionOf(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	r.s.mu.Lock()
+	for i := range exits {
+		exits[i].s = r.s
+		exits[i].exit.items = r.s.presence.table.BeginExit([]memory.Map{arg{s: x, kind: memory.MapRelease}.item("x")}, nil)
+	}
+	r.s.mu.Unlock()
+	r.run(launch{label: "waits", enter: []arg{to(x)}})
+	r.eventually("a task waits for the block to be gone", func() bool { return len(stateOf(block()).parked) == 1 })
+	exits[0].exit.cancelled = true
+	for i := range exits {
+		w := tasks.NewWork()
+		r.s.mu.Lock()
+		if !block().Exiting() {
+			t.Errorf("exit %d: the block is not exiting", i)
+		}
+		r.s.endExitLocked(&exits[i], w)
+		r.s.mu.Unlock()
+		w.Finish()
+	}
+	r.taskwait()
+	for range 2 {
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+	}
 }
 
 // A task fails at its exit, when its copies to the device have long been made: tasks that share the
