@@ -230,3 +230,121 @@ func onEveryMemoryPath(t *testing.T, test func(t *testing.T, rt *vkomp.Runtime, 
 		})
 	}
 }
+
+// What is mapped as an image of a value in one place, and as a slice or as another image in another, is refused, and nothing
+// is copied: the two have different sizes on the device.
+func TestImagesAndSlicesOfTheSameStorage(t *testing.T) {
+	type value [16]int32
+	type small struct{ N int32 }
+	shrinks := vkomp.Mapper[value, small]{
+		Encode: func(i *small, v *value) { i.N = v[0] },
+		Decode: func(v *value, i *small) { v[0] = i.N },
+	}
+	grows := vkomp.Mapper[small, value]{
+		Encode: func(i *value, v *small) { i[0] = v.N },
+		Decode: func(v *small, i *value) { v.N = i[0] + i[15] },
+	}
+	same := vkomp.Mapper[value, value]{Encode: func(i, v *value) { *i = *v }, Decode: func(v, i *value) { *v = *i }}
+	for _, path := range vktest.Paths {
+		t.Run(path.String(), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(path))
+			ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+			s, q := make([]value, 3), []small{{1}, {2}, {3}}
+			for i := range s {
+				for k := range s[i] {
+					s[i][k] = int32(100*i + k)
+				}
+			}
+			v := &s[1]
+			enter := func(maps ...vkomp.Arg) error { return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}) }
+			exit := func(noWait bool, maps ...vkomp.Arg) error {
+				err := rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: maps, NoWait: noWait})
+				return errors.Join(err, rt.Taskwait(ctx))
+			}
+			unchanged := func(what string, err error, present ...vkomp.DevicePtr) {
+				t.Helper()
+				refused(t, what, err, vkomp.ErrPartialOverlap, "image")
+				for i := range s {
+					for k := range s[i] {
+						if s[i][k] != int32(100*i+k) {
+							t.Fatalf("%s: s[%d] is %v", what, i, s[i])
+						}
+					}
+				}
+				if q[1] != (small{2}) {
+					t.Errorf("%s: %v", what, q)
+				}
+				for _, p := range present {
+					if !d.IsPresent(p) {
+						t.Errorf("%s: %v is not present", what, p)
+					}
+				}
+			}
+			for _, noWait := range []bool{false, true} {
+				must(t, enter(shrinks.To(v)))
+				unchanged("a slice", exit(noWait, vkomp.From(s[1:2])), vkomp.HostPtr(s[1:2]))
+				unchanged("another image", exit(noWait, same.From(v)), vkomp.HostPtr(s[1:2]))
+				must(t, exit(noWait, shrinks.From(v)))
+				must(t, enter(vkomp.To(q)))
+				unchanged("an image of an element", exit(noWait, grows.From(&q[1])), vkomp.HostPtr(q))
+				must(t, exit(noWait, vkomp.From(q)))
+			}
+			unchanged("a slice, then an image", enter(vkomp.To(s[1:2]), same.To(v)))
+			unchanged("an image, then a slice", enter(same.To(v), vkomp.To(s[1:2])))
+			// The storage is mapped otherwise when a region ends: nothing is copied, and its count is given back.
+			for _, noWait := range []bool{false, true} {
+				region := vkomp.TargetData{Maps: []vkomp.Arg{grows.ToFrom(&q[1])}, NoWait: noWait}
+				err := rt.TargetData(ctx, region, func(ctx context.Context) error {
+					return errors.Join(rt.Taskwait(ctx),
+						rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(q[1:2])}}),
+						rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(q)}}))
+				})
+				unchanged("the end of a region", errors.Join(err, rt.Taskwait(ctx)))
+				if d.IsPresent(vkomp.HostPtr(q)) {
+					t.Error("the end of a region has given back nothing")
+				}
+			}
+			if n := rt.Stats().Storage.Allocations; n != 0 {
+				t.Errorf("%d allocations of storage left", n)
+			}
+		})
+	}
+}
+
+// Two items of a construct are one image, and each attaches a pointer of its own.
+func TestPointersOfTwoItemsThatAreOneImage(t *testing.T) {
+	type value struct{ x, y []int32 }
+	type image struct {
+		X, Y vkomp.DeviceAddress
+		N    int64
+	}
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		var seen image
+		attach := func(member func(v *value, i *image) vkomp.Member) vkomp.Mapper[value, image] {
+			return vkomp.Mapper[value, image]{
+				Encode: func(i *image, v *value) { *i = image{N: 7} },
+				Decode: func(v *value, i *image) { seen = *i },
+				Members: func(v *value, i *image) (members []vkomp.Member) {
+					if member != nil {
+						members = append(members, member(v, i))
+					}
+					return members
+				},
+			}
+		}
+		v := &value{make([]int32, 4), make([]int32, 4)}
+		x := attach(func(v *value, i *image) vkomp.Member { return vkomp.Attach(&i.X, vkomp.To(v.x)) })
+		y := attach(func(v *value, i *image) vkomp.Member { return vkomp.Attach(&i.Y, vkomp.To(v.y)) })
+		none := attach(nil)
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{x.To(v), y.To(v)}}))
+		for _, what := range []string{"the entry", "an update"} {
+			must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{none.From(v)}}))
+			if seen.X == 0 || seen.Y == 0 || seen.X == seen.Y || seen.N != 7 {
+				t.Errorf("after %s: %x", what, seen)
+			}
+			must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{none.To(v)}}))
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{x.Delete(v), y.Delete(v)}}))
+	})
+}

@@ -55,7 +55,7 @@ func (b *blockState) quiet() bool {
 // blockImage is what is known of a block that is an image of a value.
 type blockImage struct {
 	// pointers are the pointers in the image.
-	pointers []transfer.Attached
+	pointers transfer.Pointers
 }
 
 // stateOf returns the scheduler's record of a block.

@@ -23,17 +23,42 @@ func (t *target) image(item int) *transfer.Image {
 func (t *target) checkImagesLocked() error {
 	for i := range t.entry.uses {
 		u, m := &t.entry.uses[i], &t.Enter[i]
-		if u.Present == nil {
-			continue
-		}
-		if u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
+		if u.Present != nil && u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
 			stateOf(u.Present).image = new(blockImage)
 		}
-		if err := checkImage(u.Present, m.Label, m.DeviceSize != 0, m.Section, m.DeviceSize); err != nil {
-			return err
+	}
+	for i := range t.entry.uses {
+		if u := &t.entry.uses[i]; u.Present != nil {
+			if err := checkMapImage(u.Present, &t.Enter[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// checkExitImagesLocked is checkImagesLocked for the items of an exit construct that would be copied to the host.
+func (s *Scheduler) checkExitImagesLocked(t *target) error {
+	if t.endsDataRegion() {
+		return nil // it has to unmap what it can, and fails at its exit
+	}
+	for i := range t.Exit {
+		m := &t.Exit[i]
+		if !m.Type.From() {
+			continue
+		}
+		if block, _, err := s.presence.table.Lookup(m.Section); err == nil && block != nil {
+			if err := checkMapImage(block, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkMapImage is checkImage for an item of a map.
+func checkMapImage(block *memory.Present, m *memory.Map) error {
+	return checkImage(block, m.Label, m.DeviceSize != 0, m.Section, m.DeviceSize)
 }
 
 // checkImage returns an error unless the block is what an item takes it for: an image, of that size,
@@ -51,6 +76,7 @@ func checkImage(block *memory.Present, label string, image bool, host memory.Sec
 func (s *Scheduler) addAttachmentsLocked(t *target) {
 	for i := range t.Images {
 		image := &t.Images[i]
+		image.New = image.New[:0]
 		if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
 			continue
 		}
@@ -63,7 +89,9 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 				continue
 			}
 			address := s.pointerIntoLocked(pointee.Present, pointee.Offset).Address
-			image.Point(transfer.Attached{Offset: a.Offset, Address: address})
+			pointer := transfer.Attached{Offset: a.Offset, Address: address}
+			image.Attached.Point(pointer)
+			image.New.Point(pointer)
 			if u.CopyIn {
 				continue
 			}
@@ -77,12 +105,13 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 	}
 }
 
-// attachLocked records the pointers that addAttachmentsLocked found with the blocks of their images.
+// attachLocked records the pointers that addAttachmentsLocked found with the blocks of their images. Several items can be
+// one image.
 func (t *target) attachLocked() {
 	for i := range t.Images {
-		if image := &t.Images[i]; image.Item < len(t.entry.uses) && t.entry.uses[image.Item].Present != nil {
-			of := stateOf(t.entry.uses[image.Item].Present).image
-			of.pointers = append(of.pointers[:0], image.Attached...)
+		image := &t.Images[i]
+		for _, p := range image.New {
+			stateOf(t.entry.uses[image.Item].Present).image.pointers.Point(p)
 		}
 	}
 }

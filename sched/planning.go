@@ -46,7 +46,7 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 	// copies are planned now. Which blocks these are may turn out otherwise at the exit: then
 	// planExitLocked drops copies and adds others.
 	for m, block := range s.lastItemsLocked(t) {
-		if !m.Type.From() || stateOf(block).HostReads() || s.copiesLateLocked(t, m) {
+		if !m.Type.From() || stateOf(block).HostReads() || s.copiesLateLocked(t, m) || checkMapImage(block, m) != nil {
 			continue
 		}
 		x := ts.Add(transfer.CopyOut)
@@ -93,6 +93,9 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 			continue
 		}
 		m := &exits[e.Item]
+		if err := checkMapImage(e.Present, m); err != nil {
+			return false, err // another construct has mapped the storage anew since
+		}
 		at := blockAt(e.Present) + e.Offset
 		i := ts.Foreseen(e.Present, at, m.StorageSize())
 		if i < 0 {

@@ -22,8 +22,8 @@ type Image struct {
 	// Attach lists the image's pointers to other items. The task keeps the slice.
 	Attach []Attachment
 
-	// Attached are the pointers that the image has when the task enters.
-	Attached []Attached
+	// Attached are the pointers that the image has when the task enters, and New those of them that the task attaches.
+	Attached, New Pointers
 	// parts are the bytes to copy: those that Write set, of an image whose storage was there
 	// before, otherwise all.
 	parts []order.Span
@@ -41,15 +41,18 @@ type Attachment struct {
 // Attached is a pointer in an image: where it is, in bytes, and the device address that it has.
 type Attached struct{ Offset, Address uint64 }
 
-// Point adds a pointer to those that the image has. It replaces one at the same place.
-func (image *Image) Point(a Attached) {
-	for i := range image.Attached {
-		if image.Attached[i].Offset == a.Offset {
-			image.Attached[i] = a
+// Pointers are the pointers of an image.
+type Pointers []Attached
+
+// Point adds a pointer. It replaces one at the same place.
+func (p *Pointers) Point(a Attached) {
+	for i := range *p {
+		if (*p)[i].Offset == a.Offset {
+			(*p)[i] = a
 			return
 		}
 	}
-	image.Attached = append(image.Attached, a)
+	*p = append(*p, a)
 }
 
 // write writes the image, with its pointers, to memory that the host sees, and returns the number
