@@ -45,9 +45,6 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	if err := s.presence.table.CheckExit(t.Exit); err != nil {
 		return err
 	}
-	if err := s.checkExitImagesLocked(t); err != nil {
-		return err
-	}
 	if err := s.checkPinnedLocked(t); err != nil {
 		return err
 	}

@@ -37,25 +37,6 @@ func (t *target) checkImagesLocked() error {
 	return nil
 }
 
-// checkExitImagesLocked is checkImagesLocked for the items of an exit construct that would be copied to the host.
-func (s *Scheduler) checkExitImagesLocked(t *target) error {
-	if t.endsDataRegion() {
-		return nil // it has to unmap what it can, and fails at its exit
-	}
-	for i := range t.Exit {
-		m := &t.Exit[i]
-		if !m.Type.From() {
-			continue
-		}
-		if block, _, err := s.presence.table.Lookup(m.Section); err == nil && block != nil {
-			if err := checkMapImage(block, m); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // checkMapImage is checkImage for an item of a map.
 func checkMapImage(block *memory.Present, m *memory.Map) error {
 	return checkImage(block, m.Label, m.DeviceSize != 0, m.Section, m.DeviceSize)
