@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,4 +116,16 @@ func TestReportsOfProgressEndWithTheWaitsGoroutine(t *testing.T) {
 		})
 	}()
 	<-over
+}
+
+func TestTaskwaitWithDependReportsProgress(t *testing.T) {
+	rt := vktest.Open(t)
+	var once sync.Once
+	reported, x := make(chan struct{}), []int{0}
+	ctx := vkomp.WithProgress(t.Context(), time.Millisecond, func(vkomp.Progress) { once.Do(func() { close(reported) }) })
+	must(t, rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error {
+		<-reported
+		return nil
+	}}))
+	must(t, rt.Taskwait(ctx, vkomp.In(x)))
 }

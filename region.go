@@ -122,6 +122,17 @@ func (c *taskContext) Return() {
 	}
 }
 
+// yield gives the place to another task for a while. It returns false if another goroutine of the body has left it.
+func (c *taskContext) yield() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting > 0 {
+		return false
+	}
+	c.region.rt.host.Pool().Yield()
+	return true
+}
+
 // Ended hands the scope of a finished task to Close if it has children that are not complete
 // or failures that no wait has reported, because a task need not wait for its children.
 func (c *taskContext) Ended() {

@@ -3,7 +3,6 @@ package vkomp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/vkomp/vkomp/internal/observe"
@@ -38,7 +37,8 @@ type Task struct {
 	Priority int
 	// Detach makes the task detachable. The event is set here before the task can start; the
 	// task is complete when Body has returned and the event has been fulfilled. If Body
-	// fails, the task does not wait for the event.
+	// fails, or returns ErrCancelled in a cancelled taskgroup, the task does not wait for the
+	// event.
 	Detach *Event
 	// Transparent determines whether the task's children and its siblings can depend on each
 	// other (OpenMP 6.0 §17.9.5).
@@ -213,7 +213,7 @@ func (rt *Runtime) merge(ctx context.Context, c current, of *construct.Construct
 		events.Merged(c.describe(events, of, d))
 	}
 	err := protect.Call(func() error { return body(ctx) })
-	if err == nil || errors.Is(err, ErrCancelled) && group.Cancelled() {
+	if err == nil || tasks.OnlyCancelled(err) && group.Cancelled() {
 		return nil
 	}
 	return &TaskError{Task: of.Label, Cause: err}

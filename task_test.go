@@ -860,6 +860,22 @@ func TestDetachedTaskThatIsNotRunOrFailsNeedsNoEvent(t *testing.T) {
 	if err != nil {
 		t.Errorf("a cancelled group with a detachable task: %v", err)
 	}
+	// The body leaves at a cancellation point, before anybody else has the event.
+	var event4 vkomp.Event
+	err = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+		begun, cancelled := make(chan struct{}), make(chan struct{})
+		generate(t, rt, ctx, vkomp.Task{Detach: &event4, Body: func(ctx context.Context) error {
+			close(begun)
+			<-cancelled
+			return rt.CancellationPoint(ctx)
+		}})
+		<-begun
+		defer close(cancelled)
+		return rt.CancelTaskgroup(ctx)
+	})
+	if err := errors.Join(err, event4.Fulfill(), event4.Fulfill()); err != nil {
+		t.Errorf("left at a cancellation point: %v", err)
+	}
 }
 
 // Target tasks that depend on a detachable task start when its event is fulfilled.
@@ -945,7 +961,9 @@ func TestGoroutinesOfOneBodyShareItsPlace(t *testing.T) {
 		for g := range failures {
 			all.Go(func() {
 				for range 200 {
-					failures[g] = errors.Join(failures[g], rt.Task(ctx, child), rt.Taskwait(ctx))
+					failures[g] = errors.Join(failures[g], rt.Task(ctx, child))
+					rt.Taskyield(ctx)
+					failures[g] = errors.Join(failures[g], rt.Taskwait(ctx))
 				}
 			})
 		}

@@ -49,7 +49,7 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 	if len(depend) > 0 {
 		passed := newItems(depend)
 		defer passed.giveBack()
-		return rt.join(ctx, "taskwait", passed.items, false), nil
+		return rt.reportWhile(ctx, func() error { return rt.join(ctx, "taskwait", passed.items, false) })
 	}
 	scope := c.scope.Load()
 	if scope == nil {
@@ -158,11 +158,9 @@ func (rt *Runtime) submitGathered() {
 // Taskyield lets a ready task run in place of the current one (OpenMP taskyield). It is a
 // hint; outside of a task's body it yields the processor.
 func (rt *Runtime) Taskyield(ctx context.Context) {
-	if c := rt.current(ctx); c.place == nil {
+	if place, ok := rt.current(ctx).place.(*taskContext); !ok || !place.yield() {
 		runtime.Gosched()
-		return
 	}
-	rt.host.Pool().Yield()
 }
 
 // Taskgroup calls body and then waits for all tasks that were generated in it, and for their
@@ -200,12 +198,16 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(errGroupOver)
 	c.inside = &taskgroup{group, cancel, region.Group()}
+	wait := func() error {
+		group.Leave(ctx, c.place)
+		return nil
+	}
 	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
 		region.Begin()
-		ending, reporting := rt.reportWhile(ctx, func() error { return group.Wait(ctx, c.place) })
+		ending, reporting := rt.reportWhile(ctx, wait)
 		region.End(ctx, ending)
-		if group.Cancelled() && !outer.Cancelled() && errors.Is(err, ErrCancelled) {
+		if group.Cancelled() && !outer.Cancelled() && tasks.OnlyCancelled(err) {
 			err = nil
 		}
 		if ending != nil {
@@ -215,5 +217,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", reporting))
 		}
 	}()
-	return protect.Call(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+	err = protect.Call(func() error { return body(context.WithValue(bodies, regionKey{rt}, &c)) })
+	wait = func() error { return group.Wait(ctx, c.place) }
+	return err
 }

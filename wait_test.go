@@ -3,8 +3,10 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -259,6 +261,95 @@ func TestUndeferredTaskThatCancelsItsGroupHasNotFailed(t *testing.T) {
 		if err != nil {
 			t.Errorf("mergeable %v: %v", mergeable, err)
 		}
+	}
+}
+
+// ErrCancelled is no failure in a cancelled group, by itself and wrapped, but what is joined with it is one.
+func TestCancellationHidesNoOtherFailure(t *testing.T) {
+	rt := openTasks(t, "OMP_CANCELLATION", "true")
+	broken := errors.New("broken")
+	for name, body := range map[string]func(ctx context.Context, body func(ctx context.Context) error) error{
+		"taskgroup": func(ctx context.Context, body func(ctx context.Context) error) error { return body(ctx) },
+		"task": func(ctx context.Context, body func(ctx context.Context) error) error {
+			return rt.Task(ctx, vkomp.Task{Body: body})
+		},
+		"undeferred": func(ctx context.Context, body func(ctx context.Context) error) error {
+			return rt.Task(ctx, vkomp.Task{Body: body, If: vkomp.If(false)})
+		},
+		"merged": func(ctx context.Context, body func(ctx context.Context) error) error {
+			return rt.Task(ctx, vkomp.Task{Body: body, If: vkomp.If(false), Mergeable: true})
+		},
+	} {
+		group := func(body2 func(ctx context.Context) error) error {
+			return rt.Taskgroup(t.Context(), func(ctx context.Context) error { return body(ctx, body2) })
+		}
+		if err := group(func(ctx context.Context) error {
+			return errors.Join(fmt.Errorf("at a point: %w", rt.CancelTaskgroup(ctx)), rt.CancellationPoint(ctx))
+		}); err != nil {
+			t.Errorf("%s: cancelled alone: %v", name, err)
+		}
+		if err := group(func(ctx context.Context) error { return errors.Join(broken, rt.CancelTaskgroup(ctx)) }); !errors.Is(err, broken) {
+			t.Errorf("%s: joined: %v", name, err)
+		}
+		if err := group(func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Label: "child", Body: func(context.Context) error { return broken }})
+			return errors.Join(rt.Taskwait(ctx), rt.CancelTaskgroup(ctx))
+		}); !errors.Is(err, broken) {
+			t.Errorf("%s: the failure of a child: %v", name, err)
+		}
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Errorf("%s: reported twice: %v", name, err)
+		}
+	}
+}
+
+// The goroutine of a taskgroup's body ends, so that the group cannot return a failure: the wait around it does.
+func TestFailureInAGroupThatEndsByGoexitIsReported(t *testing.T) {
+	rt := openTasks(t)
+	broken := errors.New("broken")
+	leave := func(ctx context.Context) error {
+		var gone sync.WaitGroup
+		gone.Go(func() {
+			_ = rt.Taskgroup(ctx, func(ctx context.Context) error {
+				generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { return broken }})
+				runtime.Goexit()
+				return nil
+			})
+		})
+		gone.Wait()
+		return nil
+	}
+	if err := errors.Join(leave(t.Context()), rt.Taskwait(t.Context())); !errors.Is(err, broken) {
+		t.Errorf("taskwait: %v", err)
+	}
+	if err := rt.Taskgroup(t.Context(), leave); !errors.Is(err, broken) {
+		t.Errorf("taskgroup: %v", err)
+	}
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Errorf("reported twice: %v", err)
+	}
+}
+
+// The failure is that of a child of the predecessor, which exports its children.
+func TestTaskwaitWithDependReportsTheFailureOfAnExportedChildOnce(t *testing.T) {
+	for _, transparent := range []vkomp.Transparency{vkomp.Export, vkomp.ImpEx} {
+		rt := openTasks(t, "OMP_NUM_THREADS", "2")
+		broken := errors.New("broken")
+		x := []int{0}
+		generated, release := make(chan struct{}), make(chan struct{})
+		generate(t, rt, t.Context(), vkomp.Task{Transparent: transparent, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
+			defer close(generated)
+			return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return broken }})
+		}})
+		<-generated
+		time.AfterFunc(time.Millisecond, func() { close(release) })
+		if err := rt.Taskwait(t.Context(), vkomp.In(x)); !errors.Is(err, broken) {
+			t.Errorf("%v: Taskwait with depend: %v", transparent, err)
+		}
+		if err := rt.Taskwait(t.Context()); err != nil {
+			t.Errorf("%v: Taskwait: %v", transparent, err)
+		}
+		must(t, rt.Close())
 	}
 }
 

@@ -50,6 +50,18 @@ type Errors struct {
 // before the first task is added.
 func (g *Graph) SetErrors(e Errors) { g.errors = e }
 
+// OnlyCancelled reports whether an error is ErrCancelled, wrapped or joined with itself, and no other failure.
+func OnlyCancelled(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return OnlyCancelled(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		list := e.Unwrap()
+		return len(list) > 0 && !slices.ContainsFunc(list, func(err error) bool { return !OnlyCancelled(err) })
+	}
+	return errors.Is(err, ErrCancelled)
+}
+
 // shown returns the error that a program gets.
 func (e *Error) shown() error {
 	if e.public != nil {

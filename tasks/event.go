@@ -25,12 +25,12 @@ func (e Event) Witness() Witness {
 }
 
 // Fulfill lets the task complete once its body has ended (omp_fulfill_event). It has no effect if
-// the task is complete or has failed.
+// the task is complete, or does not wait for it because it has failed or left its cancelled taskgroup.
 func (e Event) Fulfill(w *Work) error {
 	n := e.node
 	e.scope.lock()
 	defer e.scope.unlock()
-	if !n.is(e.generation) || n.phase.complete() || n.outcome != undecided {
+	if !n.is(e.generation) || n.phase.complete() || n.outcome != undecided || n.notes.has(waived) {
 		return nil
 	}
 	if n.notes.has(fulfilled) {

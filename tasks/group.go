@@ -146,30 +146,10 @@ func (t *tally) abandon() {
 // are dropped because their context ended do not count as failed. Wait leaves place, if there is
 // one, while it blocks.
 func (g *Group) Wait(ctx context.Context, place Place) error {
-	g.mu.Lock()
-	if g.live > 0 {
-		idle := make(chan struct{})
-		g.waiters = append(g.waiters, idle)
-		graph := g.scope.graph
-		g.mu.Unlock()
-		graph.beforeWait()
-		if place != nil {
-			place.Leave()
-			defer place.Return()
-		}
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			if g.abandon(idle) {
-				return context.Cause(ctx)
-			}
-		}
-		g.mu.Lock()
+	if !g.await(ctx, place) {
+		return context.Cause(ctx)
 	}
-	failed := g.failures
-	g.failures = nil
-	g.mu.Unlock()
-	failed = slices.DeleteFunc(failed, func(t *tally) bool { return t.reported.Load() })
+	failed := g.take()
 	if len(failed) == 0 {
 		return nil
 	}
@@ -179,6 +159,50 @@ func (g *Group) Wait(ctx context.Context, place Place) error {
 	}
 	unmarkStorage(failed)
 	return first.root.shown()
+}
+
+// Leave is Wait for a goroutine that ends and can return nothing: the failures are left to the enclosing group and to waits of
+// the scopes.
+func (g *Group) Leave(ctx context.Context, place Place) {
+	if !g.await(ctx, place) {
+		return
+	}
+	for _, t := range g.take() {
+		g.parent.fail(t)
+	}
+}
+
+// await waits for all tasks of the group. It returns false if ctx has ended first; then the group is abandoned.
+func (g *Group) await(ctx context.Context, place Place) (complete bool) {
+	g.mu.Lock()
+	if g.live == 0 {
+		g.mu.Unlock()
+		return true
+	}
+	idle := make(chan struct{})
+	g.waiters = append(g.waiters, idle)
+	graph := g.scope.graph
+	g.mu.Unlock()
+	graph.beforeWait()
+	if place != nil {
+		place.Leave()
+		defer place.Return()
+	}
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return !g.abandon(idle)
+	}
+}
+
+// take removes the failures that no other wait has reported.
+func (g *Group) take() []*tally {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	failed := g.failures
+	g.failures = nil
+	return slices.DeleteFunc(failed, func(t *tally) bool { return t.reported.Load() })
 }
 
 // abandon withdraws a wait and reports whether it was still waiting.

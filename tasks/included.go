@@ -74,10 +74,18 @@ func (n *Node) reportPredecessor(run bool) *Error {
 		return nil
 	}
 	var reported []*tally
-	for _, t := range s.failures.list {
-		if t.root == failed && !t.reported.Load() {
+	report := func(t *tally) {
+		if !t.reported.Load() {
 			t.reported.Store(true)
 			reported = append(reported, t)
+		}
+	}
+	if t := failed.tally; t != nil {
+		report(t) // the task may be a child of an exporting one, in another scope
+	}
+	for _, t := range s.failures.list {
+		if t.root == failed {
+			report(t)
 		}
 	}
 	s.unlock()

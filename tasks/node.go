@@ -432,8 +432,24 @@ func (n *Node) failLocked(err error, like likeness) {
 			n.outcome = failed
 		}
 	}
-	if n.outcome != undecided && n.traits.has(detached) && !n.notes.has(fulfilled) {
-		n.notes |= fulfilled
+	if n.outcome != undecided {
+		n.waiveLocked()
+	}
+}
+
+// WaiveEvent says that the task does not wait for its event, if it has one. It is called before Complete.
+func (n *Node) WaiveEvent() {
+	if !n.traits.has(detached) {
+		return
+	}
+	n.scope.lock()
+	defer n.scope.unlock()
+	n.waiveLocked()
+}
+
+func (n *Node) waiveLocked() {
+	if n.traits.has(detached) && !n.notes.has(fulfilled) {
+		n.notes |= fulfilled | waived
 		n.left--
 	}
 }

@@ -143,8 +143,9 @@ type notes uint8
 const (
 	// included: the task's construct waits for it and reports its failure.
 	included notes = 1 << iota
-	// fulfilled: its event has been fulfilled.
+	// fulfilled: its event has been fulfilled, or, with waived, is not waited for.
 	fulfilled
+	waived
 	// awaited: a goroutine waits for special.signal.
 	awaited
 	// trailed: it has had a trail.

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -204,7 +203,8 @@ func (t *hostTask) run(n *tasks.Node) {
 	// Deferred, because a body or an observer can call runtime.Goexit.
 	defer func() {
 		t.over()
-		if errors.Is(err, tasks.ErrCancelled) && t.Group.Cancelled() {
+		if tasks.OnlyCancelled(err) && t.Group.Cancelled() {
+			n.WaiveEvent()
 			err = nil
 		}
 		w := tasks.NewWork()
