@@ -294,13 +294,13 @@ func (s *Scheduler) endExitLocked(t *target, w *tasks.Work) {
 	} else {
 		s.presence.removed = s.presence.table.EndExit(t.exit.items, s.presence.removed)
 	}
-	s.goneAllLocked(w)
 	for i := range t.exit.items {
 		// A block of which an exit was cancelled stays: tasks that have waited for it to be gone find it present.
 		if p := t.exit.items[i].Present; !p.Removed() && !p.Exiting() {
 			stateOf(p).parked.restart(w)
 		}
 	}
+	s.goneAllLocked(w)
 }
 
 // goneAllLocked gives up the blocks that have just left the presence table.
