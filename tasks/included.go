@@ -80,7 +80,7 @@ func (n *Node) reportPredecessor(run bool) *Error {
 			reported = append(reported, t)
 		}
 	}
-	if t := failed.tally; t != nil {
+	if t := failed.tally; t != nil && t.root == failed {
 		report(t) // the task may be a child of an exporting one, in another scope
 	}
 	for _, t := range s.failures.list {
