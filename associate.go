@@ -153,7 +153,8 @@ func (d Device) correspondence(host *DevicePtr, size uint64) (*sched.Scheduler, 
 // IsPresent reports whether the storage that host points into has corresponding storage on
 // the device, by a map or by an association (OpenMP 4.5 omp_target_is_present). It is true
 // for every host pointer on the initial device, and false for nil and on a lost device: see
-// [Device.Lost].
+// [Device.Lost]. Storage of [Runtime.DeclareTarget] is present once the device has been used, and
+// once it is used again after a hard pause.
 func (d Device) IsPresent(host DevicePtr) bool {
 	first, s, ok := d.resolveHost(&host)
 	return ok && (s == nil || s.Present(first))

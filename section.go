@@ -31,7 +31,8 @@ func (a Arg) Shape(dims ...int) Arg {
 // Section selects part of the slice (OpenMP 5.0 array section), with a span for each
 // dimension of its Shape, the outermost first; without a Shape the slice has one dimension.
 // Dimensions without a span are selected as a whole. Only TargetUpdate accepts a section that
-// is not contiguous: for others it is ErrInvalidArgument, as is one that exceeds the array.
+// is not contiguous: for others it is ErrInvalidArgument, as is one that exceeds the array. A
+// section without elements is at the beginning of the slice.
 func (a Arg) Section(spans ...Span) Arg {
 	part := arraySection{spans: slices.Clone(spans)}
 	if a.part != nil {

@@ -21,7 +21,8 @@ type UseDevice struct {
 // UseDevicePtr sets *p to the device pointer that corresponds to the first element of s,
 // before the body of the region runs and after the region has mapped its own slices (OpenMP
 // 4.5 use_device_ptr). If that element is not present, *p is HostPtr(s). Storage that is
-// present stays so during the region, which counts it (OpenMP 6.0).
+// present stays so during the region, which counts it (OpenMP 6.0). If it is part of a value that
+// is mapped as an image (see [Mapper]), the region fails with ErrPartialOverlap.
 //
 // The pointer is valid while the storage is mapped. On the initial device it is HostPtr(s).
 func UseDevicePtr[T any](s []T, p *DevicePtr) UseDevice {
