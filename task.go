@@ -89,7 +89,7 @@ func (e Event) Fulfill() (err error) {
 			err = fmt.Errorf("vkomp: %w", failed)
 		}
 	}()
-	if o, ok := e.event.Witness().(observe.Detached); ok {
+	if o, ok := e.event.Witness().(construct.Detached); ok {
 		o.Fulfilled()
 	}
 	return nil

@@ -437,21 +437,24 @@ func (n *Node) failLocked(err error, like likeness) {
 	}
 }
 
-// WaiveEvent says that the task does not wait for its event, if it has one. It is called before Complete.
-func (n *Node) WaiveEvent() {
+// WaiveEvent says that the task does not wait for its event, and returns false if it would not anyway. It is called before
+// Complete.
+func (n *Node) WaiveEvent() bool {
 	if !n.traits.has(detached) {
-		return
+		return false
 	}
 	n.scope.lock()
 	defer n.scope.unlock()
-	n.waiveLocked()
+	return n.waiveLocked()
 }
 
-func (n *Node) waiveLocked() {
-	if n.traits.has(detached) && !n.notes.has(fulfilled) {
-		n.notes |= fulfilled | waived
-		n.left--
+func (n *Node) waiveLocked() bool {
+	if !n.traits.has(detached) || n.notes.has(fulfilled) {
+		return false
 	}
+	n.notes |= fulfilled | waived
+	n.left--
+	return true
 }
 
 // passFailureLocked passes the task's failure, if it has one, on to its dependents.

@@ -58,12 +58,6 @@ type Listener interface {
 	Discarded(device int)
 }
 
-// Detached is implemented by observers of detachable tasks.
-type Detached interface {
-	// Fulfilled is called just before the task's event is fulfilled.
-	Fulfilled()
-}
-
 // Interest is what a listener wants to know.
 type Interest struct {
 	// Stack and Codeptr ask for the place of constructs in the program.
@@ -342,10 +336,10 @@ func (p *pair) Dropped() {
 	}
 }
 
-// Fulfilled implements Detached.
+// Fulfilled implements construct.Detached.
 func (p *pair) Fulfilled() {
 	for _, o := range p {
-		if d, ok := o.(Detached); ok {
+		if d, ok := o.(construct.Detached); ok {
 			d.Fulfilled()
 		}
 	}

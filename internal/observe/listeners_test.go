@@ -177,7 +177,7 @@ func TestTwoListenersHearOfEachEventOnce(t *testing.T) {
 		s.Generated(t.Context(), inner, o, failure)
 		w.Begin()
 		w.End(t.Context(), failure)
-		outer.(observe.Detached).Fulfilled()
+		outer.(construct.Detached).Fulfilled()
 		outer.End(nil)
 		outer.Release()
 		s.Merged(observe.Construct{Label: "merged"})

@@ -32,6 +32,12 @@ type Observer interface {
 	Release()
 }
 
+// Detached is implemented by observers of detachable tasks.
+type Detached interface {
+	// Fulfilled is called just before the task's event is fulfilled.
+	Fulfilled()
+}
+
 // Complete completes a task that has begun and has no work of its own. Its observer, if any, is
 // told of the end first.
 func Complete(n *tasks.Node, err error, w *tasks.Work) {

@@ -203,13 +203,20 @@ func (t *hostTask) run(n *tasks.Node) {
 	// Deferred, because a body or an observer can call runtime.Goexit.
 	defer func() {
 		t.over()
-		if tasks.OnlyCancelled(err) && t.Group.Cancelled() {
-			n.WaiveEvent()
+		cancelled := tasks.OnlyCancelled(err) && t.Group.Cancelled()
+		if cancelled {
 			err = nil
 		}
-		w := tasks.NewWork()
-		defer w.Finish()
-		construct.Complete(n, err, w)
+		defer func() {
+			w := tasks.NewWork()
+			defer w.Finish()
+			construct.Complete(n, err, w)
+		}()
+		if cancelled && n.WaiveEvent() {
+			if o, ok := t.Observer.(construct.Detached); ok {
+				o.Fulfilled()
+			}
+		}
 	}()
 	if t.Observer != nil {
 		t.Observer.Begin()

@@ -144,7 +144,7 @@ func (b *body) Begin() { b.detector.graph.Begin(b.task) }
 // End implements construct.Observer.
 func (b *body) End(err error) { b.detector.graph.End(b.task, err != nil) }
 
-// Fulfilled implements observe.Detached.
+// Fulfilled implements construct.Detached.
 func (b *body) Fulfilled() { b.detector.graph.Fulfill(b.task) }
 
 // The other methods of construct.Observer are not needed. A dropped task is taken for

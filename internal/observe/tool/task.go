@@ -369,7 +369,7 @@ func (o *task) Dropped() {
 	})
 }
 
-// Fulfilled implements observe.Detached.
+// Fulfilled implements construct.Detached.
 func (o *task) Fulfilled() {
 	o.decide(func() (ompt.TaskStatus, *ompt.Data) {
 		before := o.fate
