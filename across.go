@@ -43,10 +43,13 @@ func (r *routine) bothLive() error {
 		if err := s.Lost(); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if !s.Accessible(e.p.Add(int64(offset)), size) {
+		first, ok := s.HostAddress(e.p.Add(int64(offset)), size)
+		if !ok {
 			return fmt.Errorf("%s: %w: %d bytes from %#x on are not all live memory of device %d", what, ErrInvalidPointer, size, e.p.Add(int64(offset)).Address, e.d.number)
 		}
-		e.shared = s.HostAddress(e.p)
+		if first != 0 {
+			e.shared = first - uintptr(offset) // p itself need not lie in the memory
+		}
 		return nil
 	}
 	if err := there("the destination", &r.dst, r.rows.DstSpan); err != nil {

@@ -234,6 +234,16 @@ func TestMemcpyBetweenDevicesWithinHostStorage(t *testing.T) {
 			t.Errorf("400 bytes from %d to %d: wrong bytes", c.src, c.dst)
 		}
 	}
+	// The array of the source begins before the storage.
+	r := square(8, 4)
+	for column, overlaps := range map[int]bool{3: true, 4: false} {
+		r.SrcOffsets, r.DstOffsets = []int{2, 0}, []int{0, column}
+		if err := rt.MemcpyRect(ctx, p[1], p[0].Add(-16), r); overlaps {
+			refused(t, "columns", err, vkomp.ErrInvalidArgument, "overlap")
+		} else {
+			must(t, err)
+		}
+	}
 	for i := range d {
 		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d[i], Maps: []vkomp.Arg{vkomp.Release(x)}}))
 	}

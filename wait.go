@@ -198,11 +198,11 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(errGroupOver)
 	c.inside = &taskgroup{group, cancel, region.Group()}
+	// The body may call runtime.Goexit. Then nobody gets what this call returns.
 	wait := func() error {
 		group.Leave(ctx, c.place)
 		return nil
 	}
-	// Deferred, because the body may call runtime.Goexit.
 	defer func() {
 		region.Begin()
 		ending, reporting := rt.reportWhile(ctx, wait)

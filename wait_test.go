@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -342,7 +343,12 @@ func TestTaskwaitWithDependReportsTheFailureOfAnExportedChildOnce(t *testing.T) 
 			return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return broken }})
 		}})
 		<-generated
-		time.AfterFunc(time.Millisecond, func() { close(release) })
+		go func() {
+			defer close(release)
+			for !slices.ContainsFunc(rt.Graph().Tasks, func(task vkomp.GraphTask) bool { return task.Label == "taskwait" }) {
+				runtime.Gosched()
+			}
+		}()
 		if err := rt.Taskwait(t.Context(), vkomp.In(x)); !errors.Is(err, broken) {
 			t.Errorf("%v: Taskwait with depend: %v", transparent, err)
 		}

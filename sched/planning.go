@@ -94,7 +94,7 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 		}
 		m := &exits[e.Item]
 		if err := checkMapImage(e.Present, m); err != nil {
-			return false, err // another construct has mapped the storage anew since
+			return false, err // it can have been mapped anew since the task entered
 		}
 		at := blockAt(e.Present) + e.Offset
 		i := ts.Foreseen(e.Present, at, m.StorageSize())

@@ -140,19 +140,17 @@ func (s *Scheduler) Present(host memory.Section) bool {
 
 // Accessible reports whether size bytes at p are memory of the device, and the device is not lost.
 func (s *Scheduler) Accessible(p Pointer, size uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, _, err := s.pointers.Find(p, size)
-	return err == nil && s.loss.err == nil
+	_, ok := s.HostAddress(p, size)
+	return ok
 }
 
-// HostAddress returns the address on the host of what p points to, if that is host storage itself, and 0 if it is not.
-func (s *Scheduler) HostAddress(p Pointer) uintptr {
+// HostAddress is Accessible, and returns the address on the host if the memory is host storage itself, and 0 if it is not.
+func (s *Scheduler) HostAddress(p Pointer, size uint64) (address uintptr, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, offset, err := s.pointers.Find(p, 0)
-	if err != nil {
-		return 0
+	m, offset, err := s.pointers.Find(p, size)
+	if err != nil || s.loss.err != nil {
+		return 0, false
 	}
-	return m.HostAddress(offset)
+	return m.HostAddress(offset), true
 }

@@ -224,6 +224,27 @@ func TestExitWhoseImageCannotBeReadTakesNothing(t *testing.T) {
 	})
 }
 
+// Storage that is mapped as it is would be copied as an image that is larger. The exit fails, and its commands, which are
+// planned beforehand, read nothing beyond the storage.
+func TestExitOfWhatIsNoImageCopiesNothing(t *testing.T) {
+	d := newFakeDeviceWith(t, oneQueue, discreteMemory, 1)
+	d.props.Features.RobustBufferAccess2 = false
+	r := newWrappedRig(t, d, d, Options{HideHostVisible: true, OwnBuffers: true})
+	defer r.close()
+	x := filled(16, 1)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	exit := r.region(launch{label: "exit", exit: []arg{from(x)}})
+	exit.Exit[0].DeviceSize = 4096
+	exit.Images = []transfer.Image{{Read: func(unsafe.Pointer) error { t.Error("an image is read"); return nil }}}
+	if err := errors.Join(r.s.Run(t.Context(), exit), r.scope.Wait(t.Context(), nil)); !errors.Is(err, memory.ErrPartialOverlap) {
+		t.Errorf("got %v", err)
+	}
+	if !r.s.Present(sectionOf(x)) {
+		t.Error("the storage is gone")
+	}
+	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+}
+
 // Of two exits that overlap in time the second takes the last count of a block, and the first fails: the block stays when the
 // second ends, and a task that has waited for it to be gone goes on.
 func TestTaskGoesOnWhenAFailedExitLeavesABlock(t *testing.T) {

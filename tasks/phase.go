@@ -143,8 +143,9 @@ type notes uint8
 const (
 	// included: the task's construct waits for it and reports its failure.
 	included notes = 1 << iota
-	// fulfilled: its event has been fulfilled, or, with waived, is not waited for.
+	// fulfilled: its event has been fulfilled, or was waived.
 	fulfilled
+	// waived: it does not wait for its event, because it has failed or has left its cancelled taskgroup.
 	waived
 	// awaited: a goroutine waits for special.signal.
 	awaited

@@ -25,7 +25,7 @@ func (c *devicesCommand) Run(sh *shell) (err error) {
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	if rt.NumDevices() == 0 {
-		// They say why there is no other.
+		// The warnings say why there is no Vulkan device.
 		if _, err := warnings.WriteTo(sh.stderr); err != nil {
 			return err
 		}

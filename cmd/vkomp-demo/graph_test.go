@@ -117,36 +117,29 @@ func TestGraphOfFailedWorkIsWrittenWithTheError(t *testing.T) {
 	}
 }
 
+// An interrupted run writes no graph, unless its work is done.
 func TestInterruptedRunWritesNoGraph(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.dot")
-	ctx, cancel := context.WithCancel(t.Context())
-	var stdout, stderr bytes.Buffer
-	sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
-	flags := sampleFlags{Graph: path, Device: "initial"}
-	err := flags.with(&sh, func(s *session) error {
-		_, err := s.measure(func() error {
-			cancel()
-			return ctx.Err()
+	for _, done := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "run.dot")
+		ctx, cancel := context.WithCancel(t.Context())
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+		flags := sampleFlags{Graph: path, Device: "initial"}
+		err := flags.with(&sh, func(s *session) error {
+			_, err := s.measure(func() error {
+				cancel()
+				if done {
+					return nil
+				}
+				return ctx.Err()
+			})
+			return err
 		})
-		return err
-	})
-	if _, missing := os.Stat(path); !errors.Is(err, context.Canceled) || !errors.Is(missing, os.ErrNotExist) || stdout.Len() != 0 {
-		t.Errorf("error %v, file %v, output %q", err, missing, stdout.String())
-	}
-}
-
-func TestInterruptAfterTheWorkLosesNoGraph(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.dot")
-	ctx, cancel := context.WithCancel(t.Context())
-	var stdout, stderr bytes.Buffer
-	sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
-	flags := sampleFlags{Graph: path, Device: "initial"}
-	err := flags.with(&sh, func(s *session) error {
-		_, err := s.measure(func() error { return nil })
-		cancel()
-		return err
-	})
-	if _, missing := os.Stat(path); err != nil || missing != nil || !strings.Contains(stdout.String(), path) {
-		t.Errorf("error %v, file %v, output %q", err, missing, stdout.String())
+		_, missing := os.Stat(path)
+		switch {
+		case done && (err != nil || missing != nil || !strings.Contains(stdout.String(), path)),
+			!done && (!errors.Is(err, context.Canceled) || !errors.Is(missing, os.ErrNotExist) || stdout.Len() != 0):
+			t.Errorf("done %v: error %v, file %v, output %q", done, err, missing, stdout.String())
+		}
 	}
 }
