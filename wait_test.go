@@ -338,14 +338,19 @@ func TestTaskwaitWithDependReportsTheFailureOfAnExportedChildOnce(t *testing.T) 
 		broken := errors.New("broken")
 		x := []int{0}
 		generated, release := make(chan struct{}), make(chan struct{})
-		generate(t, rt, t.Context(), vkomp.Task{Transparent: transparent, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
+		generate(t, rt, t.Context(), vkomp.Task{Label: "exporting", Transparent: transparent, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(ctx context.Context) error {
 			defer close(generated)
 			return rt.Task(ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-release; return broken }})
 		}})
 		<-generated
+		incomplete := func(label string) bool {
+			return slices.ContainsFunc(rt.Graph().Tasks, func(task vkomp.GraphTask) bool {
+				return task.Label == label && task.State != vkomp.GraphComplete
+			})
+		}
 		go func() {
 			defer close(release)
-			for !slices.ContainsFunc(rt.Graph().Tasks, func(task vkomp.GraphTask) bool { return task.Label == "taskwait" }) {
+			for !incomplete("taskwait") || incomplete("exporting") {
 				runtime.Gosched()
 			}
 		}()
