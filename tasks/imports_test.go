@@ -123,3 +123,41 @@ func TestImportedChildrenFollowWhatAllPairsDemand(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkImports generates n importing tasks one after the other, and then a child of each that depends on
+// the tasks before its parent.
+func BenchmarkImports(b *testing.B) {
+	x := lane(1)
+	items := []Depend{long(DependInOut, x)}
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				var g Graph
+				var w Work
+				outer := g.NewScope()
+				parents := make([]*Node, n)
+				inner := make([]*Scope, n)
+				for i := range n {
+					inner[i] = outer.NewInner()
+					p, err := outer.Add(&Task{Runner: held{}, Held: true, Depend: items, Transparency: Import, Inner: inner[i]}, &w)
+					if err != nil {
+						b.Fatal(err)
+					}
+					parents[i] = p
+				}
+				for i, p := range parents {
+					c, err := inner[i].Add(&Task{Runner: held{}, Held: true, Depend: items}, &w)
+					if err != nil {
+						b.Fatal(err)
+					}
+					w.Run()
+					for _, n := range []*Node{c, p} {
+						n.Complete(nil, &w)
+						n.Release()
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/task")
+		})
+	}
+}

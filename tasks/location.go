@@ -33,8 +33,8 @@ type location struct {
 	// older accesses.
 	epoch uint64
 	// older are accesses that were superseded while the scope has onlookers, which may still
-	// depend on them.
-	older *access
+	// depend on them, in the order in which their tasks were generated; newestOlder is the last.
+	older, newestOlder *access
 	// holder is the last task that has taken the storage exclusively (mutexinoutset);
 	// blocked are the tasks that wait for it here.
 	holder  *Node
@@ -228,13 +228,24 @@ func (s *Scope) supersedeLocked(l *location) {
 
 // retireLocked moves a set of the location to the older accesses, if there are onlookers.
 func (s *Scope) retireLocked(l *location, set *access) {
-	for set != nil {
-		a := set
-		set = a.next
+	// The newest access of a set comes first.
+	oldest := set
+	for oldest != nil && oldest.next != nil {
+		oldest = oldest.next
+	}
+	for a := oldest; a != nil; {
+		newer := a.prev
 		a.next, a.prev = nil, nil
 		if a.node.seq < s.overlooked {
-			a.push(&l.older)
+			a.prev = l.newestOlder
+			if a.prev != nil {
+				a.prev.next = a
+			} else {
+				l.older = a
+			}
+			l.newestOlder = a
 		}
+		a = newer
 	}
 }
 
@@ -264,6 +275,9 @@ func (a *access) remove() {
 	}
 	if a.next != nil {
 		a.next.prev = a.prev
+	}
+	if l.newestOlder == a {
+		l.newestOlder = a.prev
 	}
 	a.next, a.prev = nil, nil
 }

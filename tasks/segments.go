@@ -80,7 +80,7 @@ func (s *Scope) entangleLocked(l *location) {
 	}
 	prev := t.gather(l.prev)
 	cur := t.gather(l.cur)
-	l.cur, l.prev, l.older = nil, nil, nil
+	l.cur, l.prev, l.older, l.newestOlder = nil, nil, nil, nil
 	if cur != nil {
 		t.addSegment(l.start, l.end(), segment{cur, prev})
 	}

@@ -115,9 +115,17 @@ func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 // followSetsLocked collects the tasks on which n depends in the whole history of a location of
 // another scope. Exclusion between scopes is enforced as an order.
 func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
-	for _, set := range [...]*access{l.cur, l.prev, l.older} {
-		for a := set; a != nil; a = a.next {
-			if a.node.seq < before && afar(a.class, c) {
+	for a := l.older; a != nil; a = a.next {
+		if a.node.seq >= before {
+			return // all further ones are newer
+		}
+		if afar(a.class, c) {
+			s.meetLocked(a.node, n)
+		}
+	}
+	for _, set := range [...]*access{l.prev, l.cur} {
+		for a := set; a != nil && afar(a.class, c); a = a.next {
+			if a.node.seq < before {
 				s.meetLocked(a.node, n)
 			}
 		}
