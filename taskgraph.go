@@ -35,8 +35,8 @@ type Taskgraph struct {
 // Taskgraph calls block, and records the constructs that are called with the context that block
 // gets: [Runtime.Target], the directives for data, [Runtime.Task], [Runtime.MemcpyAsync],
 // [Runtime.MemcpyRectAsync], [Device.MemsetAsync] and [Runtime.TaskwaitNoWait]. Constructs that are
-// called with another context, or of another runtime, are executed and not recorded. A later encounter
-// that finds the record generates their tasks again, in the order of the record, and does not call
+// called with another context, or of another runtime, are executed and not recorded; a block without
+// any other leaves no record. A later encounter that finds the record generates their tasks again, in the order of the record, and does not call
 // block (OpenMP 6.0 taskgraph construct). It finds the record of a complete earlier encounter with
 // the same Records and ID, of the same runtime, whose Params are the same parameters with slices of
 // the same lengths, and so are those of the taskgraphs around that the record uses. If only the

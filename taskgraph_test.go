@@ -758,3 +758,31 @@ func TestBlockWithAConstructWhoseContextHasEndedLeavesNoRecord(t *testing.T) {
 		t.Errorf("%d ran, and the block was executed %d times", ran, g.executed)
 	}
 }
+
+// The block uses the context of the construct by mistake: its tasks are executed each time.
+func TestBlockOfWhichNothingIsRecordedLeavesNoRecord(t *testing.T) {
+	rt := openTasks(t)
+	runs := 0
+	g := newGraphed(rt, func(context.Context) error {
+		return rt.Task(t.Context(), vkomp.Task{Body: func(context.Context) error { runs++; return nil }})
+	})
+	for range 3 {
+		g.expect(t, "nothing is recorded", true, nil)
+		must(t, rt.Taskwait(t.Context()))
+	}
+	if runs != 3 {
+		t.Errorf("the task ran %d times", runs)
+	}
+	g.block = func(ctx context.Context) error {
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { runs++; return nil }})
+	}
+	g.expect(t, "the task is recorded", true, nil)
+	g.expect(t, "there is a record", false, nil)
+	g.block = func(context.Context) error { return nil }
+	reset := func(g *vkomp.Taskgraph) { g.Reset = true }
+	g.expect(t, "the record is discarded", true, reset)
+	g.expect(t, "there is none", true, nil)
+	if runs != 5 {
+		t.Errorf("the task ran %d times", runs)
+	}
+}

@@ -83,12 +83,13 @@ func (r *recording) refuse(construct, label, why string) error {
 }
 
 // end ends the recording and returns the constructs, and whether they are a record, which takes
-// a complete block.
+// a complete block. Without any there is none: a replay would do nothing, where the block may have
+// generated its tasks with another context by mistake.
 func (r *recording) end(complete bool) ([]recorded, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	if !complete || r.spoilt {
+	if !complete || r.spoilt || len(r.constructs) == 0 {
 		return nil, false
 	}
 	return r.constructs, true
