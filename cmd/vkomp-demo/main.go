@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -72,8 +73,20 @@ func run(sh shell, args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(sh.stderr, "vkomp-demo: %v\n", err)
+	fmt.Fprintf(sh.stderr, "vkomp-demo: %s\n", once(err.Error()))
 	return 1
+}
+
+// once returns a text without the lines that repeat others: several calls of a command can end for one
+// reason, such as an interrupt.
+func once(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // resultWriter is the standard output. It keeps the first error, and writes nothing after that, so

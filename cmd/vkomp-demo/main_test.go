@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -281,6 +282,16 @@ func TestInterruptEndsTheSampleWithAnError(t *testing.T) {
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
 		t.Errorf("files left behind: %v %v", left, err)
+	}
+}
+
+func TestErrorIsPrintedOnceThoughSeveralCallsEndWithIt(t *testing.T) {
+	ended, other := errors.New("ended"), errors.New("other\nlines")
+	var stdout, stderr bytes.Buffer
+	open := func(vkomp.Options) (*vkomp.Runtime, error) { return nil, errors.Join(ended, other, ended, other) }
+	status := run(shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: open}, []string{"run", "image"})
+	if status != 1 || stderr.String() != "vkomp-demo: ended\nother\nlines\n" {
+		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}
 }
 
