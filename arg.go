@@ -98,8 +98,8 @@ func Delete[T any](s []T) Arg { return mapSlice(s, memory.MapDelete) }
 // Implicit is a slice that a kernel uses through a pointer and that no clause names
 // (OpenMP 5.0 §2.19.7 treats such a pointer p as map(alloc: p[:0]), OpenMP 6.0 as an
 // assumed-size array). It maps nothing. If the first element of s is present, the binding
-// reaches from there to the end of the storage in which it is present, and the region
-// counts that storage once. If it is not present, a kernel that uses the binding fails the
+// reaches from there to the end of the storage in which it is present, or as far as the device
+// can bind (maxStorageBufferRange, at least 128 MiB), and the region counts that storage once. If it is not present, a kernel that uses the binding fails the
 // region with ErrNotPresent.
 //
 // The length of s does not matter; a Host variant receives s up to its capacity.
@@ -123,7 +123,8 @@ func AddressOf[T any](s []T) Arg {
 }
 
 // IsDevicePtr binds memory of the device, from p to the end of the allocation or mapped
-// storage that p points into (OpenMP 4.5 is_device_ptr). A p that is nil or points into
+// storage that p points into, or as far as the device can bind, as for Implicit (OpenMP 4.5
+// is_device_ptr). A p that is nil or points into
 // freed memory is ErrInvalidPointer; one of another device, including the initial one, is
 // ErrInvalidDevice. On the initial device p may be a HostPtr.
 func IsDevicePtr(p DevicePtr) Arg { return Arg{at: p, kind: argDevicePtr} }
@@ -144,7 +145,7 @@ func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
 }
 
 // Value passes the current value of v (OpenMP firstprivate). Its size must be that of the
-// push-constant member that it fills.
+// push-constant member that it fills; a structure may have the padding at its end, too.
 //
 // A DevicePtr is passed as an 8-byte address, and its memory cannot be freed during the
 // region. One that points into freed memory is ErrInvalidPointer, one of another device

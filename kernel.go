@@ -19,11 +19,12 @@ type KernelSource struct {
 	// initial device.
 	//
 	// A sub-slice of a mapped slice may begin at an address to which the device cannot
-	// bind a buffer. Then the aligned address below it is bound, and the number of
+	// bind a buffer. Then an aligned address below it is bound, and the number of
 	// elements to skip is passed in a push-constant member uint vkomp_offset_<k>, where k
 	// is the number of the binding. The runtime fills these members; no value argument
 	// does. A kernel without the member gets ErrInvalidLaunch for such a slice, and so does one
-	// whose block has members before its array, which the offset does not move. The members
+	// whose block has members before its array, which the offset does not move, and a place of
+	// which no aligned address below it in its storage is whole elements away. The members
 	// are found by their names, so a module must not be stripped of these. The length() of the
 	// array counts the skipped elements.
 	//
@@ -33,7 +34,8 @@ type KernelSource struct {
 	//
 	// A kernel that packs bytes into words can access every word of an argument whose
 	// size is not a multiple of 4, if the argument ends where its mapping does. Otherwise
-	// the following bytes are other data, and the last, partial word is not bound.
+	// the following bytes are other data, and the last, partial word is not bound. Of a binding
+	// whose elements are smaller than a word only the argument is bound.
 	//
 	// A launch on a device without what the module needs is ErrUnsupported: its capabilities,
 	// the features of Vulkan that SPIR-V has no capability for, and room for its workgroups,

@@ -56,7 +56,8 @@ type Target struct {
 // ErrInvalidArgument, ErrInvalidLaunch, ErrInvalidDevice, ErrInvalidPointer, ErrUnsupported.
 // Errors when the task runs are a *TaskError, which is returned here for an included task and
 // by the next Taskwait for a deferred one: ErrOutOfMemory, ErrPartialOverlap, ErrNotPresent,
-// ErrNotShared, ErrDeviceLost.
+// ErrNotShared, ErrDeviceLost, and ErrInvalidLaunch where it depends on the place of an argument
+// in its storage whether it can be bound.
 //
 // If ctx has ended before the task is generated, Target returns its cause, and no task is generated.
 // If ctx ends before an included task does, Target returns its cause, up to a millisecond later, or

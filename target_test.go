@@ -189,6 +189,35 @@ func TestSubSliceOfMappedSliceAtEveryOffset(t *testing.T) {
 	})
 }
 
+// Elements whose size divides no alignment of a device are bound from one before them that is aligned.
+func TestSubSliceOfElementsOfThreeWords(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k, err := rt.NewKernel(vkomp.KernelSource{Name: "triples", SPIRV: triplesSPIRV, Host: func(c *vkomp.HostCall) error {
+			x := vkomp.HostSlice[[3]uint32](c, 0)
+			for i := range x {
+				x[i][1]++
+			}
+			return nil
+		}})
+		must(t, err)
+		const n, part = 200, 3
+		x := make([][3]uint32, n)
+		must(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x)}}, func(ctx context.Context) error {
+			for at := range n - part {
+				if err := rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: part}, Args: []vkomp.Arg{vkomp.ToFrom(x[at : at+part]), vkomp.Value(uint32(part))}}); err != nil {
+					return fmt.Errorf("from %d: %w", at, err)
+				}
+			}
+			return nil
+		}))
+		for i := range x {
+			if want := [3]uint32{1: uint32(min(i+1, part, n-i-1))}; x[i] != want {
+				t.Fatalf("x[%d] = %v, want %v", i, x[i], want)
+			}
+		}
+	})
+}
+
 func TestRangeBeyondWorkgroupCountIsSplit(t *testing.T) {
 	vktest.Long(t)
 	rt := vktest.Open(t)

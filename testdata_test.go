@@ -11,6 +11,7 @@ import _ "embed"
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/beyond.spv testdata/beyond.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/header.spv testdata/header.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/sized.spv testdata/sized.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/triples.spv testdata/triples.comp
 
 var (
 	//go:embed testdata/double.spv
@@ -31,4 +32,6 @@ var (
 	headerSPIRV []byte
 	//go:embed testdata/sized.spv
 	sizedSPIRV []byte
+	//go:embed testdata/triples.spv
+	triplesSPIRV []byte
 )

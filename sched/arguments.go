@@ -119,6 +119,8 @@ type argument struct {
 	at, size uint64
 	// readOnly says that the kernel does not write to the binding.
 	readOnly bool
+	// toEnd says that the argument is one of Buffer.ToEnd.
+	toEnd bool
 }
 
 // padded reports whether nothing else lies in the argument's last word of 4 bytes: the argument ends
@@ -152,7 +154,9 @@ func (a *argument) usedLocked(at order.SyncPoint) {
 // bindLocked returns the descriptor of an argument for binding i of the kernel. It fills in the kernel's
 // offset member for the binding, if there is one, in push.
 func (a *argument) bindLocked(k *kernel.Kernel, i int, p *vk.Properties, push []byte) (vk.BufferRange, error) {
-	return k.Bind(i, vk.Buffer(a.Block.ID), a.Offset+a.at, a.size, a.padded(), p, push)
+	return k.Bind(i, &kernel.Argument{
+		Buffer: vk.Buffer(a.Block.ID), Offset: a.Offset + a.at, Size: a.size, Before: a.at, Padded: a.padded(), Cut: a.toEnd,
+	}, p, push)
 }
 
 // dispatches reports whether the task runs a kernel.
@@ -201,7 +205,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 		if !t.Kernel.Bindings()[k].Used {
 			continue
 		}
-		a, err := t.argumentLocked(k, props)
+		a, err := t.argumentLocked(k)
 		if err != nil {
 			return err
 		}
@@ -236,7 +240,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 }
 
 // argumentLocked returns the storage for the k-th binding.
-func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
+func (t *target) argumentLocked(k int) (argument, error) {
 	b := Buffer{Map: k}
 	if t.dispatch.explicit {
 		b = t.Buffers[k]
@@ -244,10 +248,7 @@ func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 	readOnly := t.Kernel.Bindings()[k].ReadOnly
 	if b.Map < 0 {
 		a := t.dispatch.targets[k]
-		if b.ToEnd {
-			a.size = min(a.size, uint64(p.Limits.MaxStorageBufferRange)&^3)
-		}
-		a.readOnly = readOnly
+		a.readOnly, a.toEnd = readOnly, b.ToEnd
 		return a, nil
 	}
 	u, item := &t.entry.uses[b.Map], &t.Enter[b.Map]
@@ -257,13 +258,13 @@ func (t *target) argumentLocked(k int, p *vk.Properties) (argument, error) {
 	state := stateOf(u.Present)
 	size := item.StorageSize()
 	if b.ToEnd {
-		size = min(u.Present.Storage.Size-u.Offset, uint64(p.Limits.MaxStorageBufferRange)&^3)
+		size = u.Present.Storage.Size - u.Offset
 		if least := t.Kernel.Bindings()[k].MinSize; size < least {
 			return argument{}, fmt.Errorf("%w: binding %d of kernel %q: %d bytes of storage from %s on, the binding needs at least %d", kernel.ErrInvalidLaunch, k, t.Kernel.Name(), size, item.Label, least)
 		}
 	}
 	at := u.Present.Storage.Offset - state.Offset + u.Offset
-	return argument{Allocation: state.Allocation, block: state, at: at, size: size, readOnly: readOnly}, nil
+	return argument{Allocation: state.Allocation, block: state, at: at, size: size, readOnly: readOnly, toEnd: b.ToEnd}, nil
 }
 
 // bound reports whether a binding names the item.

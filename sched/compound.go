@@ -163,7 +163,7 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 		l.kernel = len(c.kernels)
 		c.kernels = append(c.kernels, r.Kernel)
 	}
-	align := max(c.s.props.Limits.MinStorageBufferOffsetAlignment, 4)
+	align := kernel.BindAlignment(c.s.props)
 	for k, b := range r.Kernel.Bindings() {
 		if !b.Used {
 			continue
@@ -174,7 +174,7 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 			item--
 		}
 		offset := uint64(m.Start() - c.items[item].Start())
-		if !b.Takes(offset % align) {
+		if _, ok := b.Skip(offset, offset, align); !ok {
 			return false // by itself it could be bound
 		}
 		l.parts = append(l.parts, compoundPart{k, item, offset, m.Size})

@@ -1,6 +1,9 @@
 package sched
 
-import "github.com/vkomp/vkomp/memory"
+import (
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
+)
 
 // Sharing says when a target construct uses host storage in place, on a device that can import it.
 type Sharing int
@@ -47,20 +50,18 @@ func (s *Scheduler) share(t *target) {
 // it or does not.
 func (s *Scheduler) canShare(t *target, item int) bool {
 	m := &t.Enter[item]
-	l := &s.props.Limits
 	// Kernels that pack bytes into words may write the whole last word.
-	imports := l.MinImportedHostPointerAlignment != 0 || t.entry.pinned(m.Section) != nil
+	imports := s.props.Limits.MinImportedHostPointerAlignment != 0 || t.entry.pinned(m.Section) != nil
 	if !imports || m.Start()%4 != 0 || m.Size%4 != 0 {
 		return false
 	}
-	residual := uint64(m.Start()) % max(l.MinStorageBufferOffsetAlignment, 4)
 	bound, readOnly := false, true
 	for k := range t.Kernel.Bindings() {
 		if !t.Kernel.Bindings()[k].Used || t.bufferItem(k) != item {
 			continue
 		}
 		b := &t.Kernel.Bindings()[k]
-		if !b.Takes(residual) {
+		if _, ok := b.Skip(uint64(m.Start()), 0, kernel.BindAlignment(s.props)); !ok {
 			return false
 		}
 		bound, readOnly = true, readOnly && b.ReadOnly

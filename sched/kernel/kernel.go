@@ -56,11 +56,26 @@ type Binding struct {
 	offsetAt int
 }
 
-// Takes reports whether an argument may start the given number of bytes after an address that is
-// aligned as the device requires: they must be whole elements, the kernel must have an offset
-// member, and the block nothing but the array, because the offset is that of elements alone.
-func (b *Binding) Takes(residual uint64) bool {
-	return residual == 0 || b.offsetAt >= 0 && b.Stride != 0 && b.MinSize == 0 && residual%uint64(b.Stride) == 0
+// Skip returns how many bytes before an argument its descriptor begins, so that it begins at a multiple of align, a
+// power of two. The argument begins at offset, and the bytes before it, of which there are that many, belong
+// to the same storage; so may those up to the next multiple of align. It reports false if there is no such place. If the
+// descriptor begins before the argument, these bytes must be whole elements, the kernel must have an offset member,
+// and the block nothing but the array, because the offset is that of elements alone.
+func (b *Binding) Skip(offset, before, align uint64) (bytes uint64, ok bool) {
+	bytes = offset & (align - 1)
+	if bytes == 0 {
+		return 0, true
+	}
+	if b.offsetAt < 0 || b.Stride == 0 || b.MinSize != 0 {
+		return 0, false
+	}
+	for stride := uint64(b.Stride); bytes%stride != 0; {
+		// Remainders repeat after a multiple of both.
+		if bytes += align; bytes > before || bytes >= align*stride {
+			return 0, false
+		}
+	}
+	return bytes, true
 }
 
 // New reads a SPIR-V module and one of its entry points; spec sets
@@ -166,7 +181,7 @@ func (k *Kernel) readPushConstants() error {
 	if block == nil {
 		return nil
 	}
-	k.pushSize = (block.Size + 3) &^ 3
+	k.pushSize = (block.Size + 3) &^ 3 // the sizes of blocks leave room for that
 	for _, m := range block.Members {
 		number, isOffset := strings.CutPrefix(m.Name, offsetPrefix)
 		if !isOffset {
@@ -215,7 +230,7 @@ func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(names, " "), len(values))
 	}
 	for i, v := range values {
-		if m := &k.values[i]; len(v) != int(m.Size) {
+		if m := &k.values[i]; !m.Holds(len(v)) {
 			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Size)
 		}
 	}
@@ -242,9 +257,20 @@ func (k *Kernel) Push(into []byte, values [][]byte) []byte {
 	push := slices.Grow(into[:0], int(k.pushSize))[:k.pushSize]
 	clear(push)
 	for i, v := range values {
-		copy(push[k.values[i].Offset:], v)
+		m := &k.values[i]
+		copy(push[m.Offset:], v[:min(len(v), int(m.Size))])
 	}
 	return push
+}
+
+// used returns the number of the buffer arguments that the kernel accesses.
+func (k *Kernel) used() (n uint32) {
+	for i := range k.buffers {
+		if k.buffers[i].Used {
+			n++
+		}
+	}
+	return n
 }
 
 // Supported returns an error if the device cannot run the kernel.
@@ -273,6 +299,9 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 		if needed.used && !needed.supported {
 			return fmt.Errorf("%w: kernel %q %s, for which device %q lacks %s", vk.ErrUnsupported, k.name, needed.what, p.Name, needed.feature)
 		}
+	}
+	if n := k.used(); n > l.MaxPerStageDescriptorStorageBuffers {
+		return fmt.Errorf("%w: kernel %q accesses %d storage buffers, device %q takes at most %d (maxPerStageDescriptorStorageBuffers)", vk.ErrUnsupported, k.name, n, p.Name, l.MaxPerStageDescriptorStorageBuffers)
 	}
 	if k.entry.SharedBytes > uint64(l.MaxComputeSharedMemorySize) {
 		return fmt.Errorf("%w: kernel %q has %d bytes of shared variables, device %q takes at most %d (maxComputeSharedMemorySize)", vk.ErrUnsupported, k.name, k.entry.SharedBytes, p.Name, l.MaxComputeSharedMemorySize)

@@ -2,13 +2,16 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // module reads a module of the testdata of this module, wherever it is.
@@ -44,6 +47,7 @@ func able() *vk.Properties {
 	l := &p.Limits
 	l.MaxComputeWorkGroupSize = [3]uint32{1024, 1024, 64}
 	p.Features.SubgroupOperations = math.MaxUint32
+	l.MaxPerStageDescriptorStorageBuffers = 4
 	l.MaxComputeWorkGroupInvocations, l.MaxPushConstantsSize, l.MaxComputeSharedMemorySize = 1024, 256, 32<<10
 	return p
 }
@@ -71,6 +75,7 @@ func TestSupportedNamesWhatTheDeviceLacks(t *testing.T) {
 		{"sharedatomics.spv", nil, func(p *vk.Properties) { p.Features.ShaderSharedInt64Atomics = false }, "shaderSharedInt64Atomics"},
 		{"subgrouptypes.spv", nil, func(p *vk.Properties) { p.Features.ShaderSubgroupExtendedTypes = false }, "shaderSubgroupExtendedTypes"},
 		{"broadcast.spv", nil, func(p *vk.Properties) { p.Features.SubgroupBroadcastDynamicID = false }, "subgroupBroadcastDynamicId"},
+		{"read.spv", nil, func(p *vk.Properties) { p.Limits.MaxPerStageDescriptorStorageBuffers = 1 }, "2 storage buffers"},
 		{"specialization.spv", shared, func(p *vk.Properties) { p.Limits.MaxComputeSharedMemorySize = 1023 }, "1024 bytes of shared variables"},
 		{"specialization.spv", shared, func(p *vk.Properties) { p.Limits.MaxComputeWorkGroupInvocations = 255 }, "256 invocations"},
 		{"specialization.spv", nil, func(p *vk.Properties) { p.Features.ShaderFloat64 = false }, "Float64"},
@@ -139,6 +144,31 @@ func TestArgumentsOfBindingsThatAreNotAccessed(t *testing.T) {
 	wantError(t, "an argument without elements", read.Bindable([]uint64{4, 4, 0}), ErrInvalidLaunch, "binding 2 of kernel \"read.spv\" has no elements")
 }
 
+// A structure is passed with or without the padding at its end, of which the next member may take the place.
+func TestValueMayHaveThePaddingOfAStructure(t *testing.T) {
+	k := &Kernel{name: "structure", pushSize: 40, values: []spirv.Member{
+		{Name: "inner", Size: 17, Align: 16, ScalarAlign: 4},
+		{Name: "next", Offset: 20, Size: 12, Kind: spirv.ScalarFloat, Width: 4, Components: 3},
+	}}
+	next := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	for size, fits := range map[int]bool{16: false, 17: true, 18: false, 20: true, 24: false, 32: true, 36: false, 48: false} {
+		inner := make([]byte, size)
+		for i := range inner {
+			inner[i] = 99
+		}
+		err := k.Fits(nil, nil, [][]byte{inner, next})
+		if !fits {
+			wantError(t, fmt.Sprint(size, " bytes"), err, ErrInvalidLaunch, "inner")
+			continue
+		}
+		push := k.Push(nil, [][]byte{inner, next})
+		if err != nil || push[16] != 99 || push[17] != 0 || !slices.Equal(push[20:32], next) {
+			t.Errorf("%d bytes: %v, %v", size, push, err)
+		}
+	}
+	wantError(t, "a vector", k.Fits(nil, nil, [][]byte{make([]byte, 17), make([]byte, 16)}), ErrInvalidLaunch, "next")
+}
+
 // An argument is bound at an aligned address before it only if the elements alone need to be found.
 func TestBindMovesElementsAlone(t *testing.T) {
 	p := able()
@@ -151,15 +181,15 @@ func TestBindMovesElementsAlone(t *testing.T) {
 		{"header.spv", 32, ""},
 		{"header.spv", 36, "4 bytes of members before them"},
 		{"heat.spv", 36, ""},
-		{"heat.spv", 34, "no whole number of its elements of 4 bytes"},
+		{"heat.spv", 34, "whole number of elements of 4 bytes"},
 		{"double.spv", 32, ""},
 		{"double.spv", 36, "declare the push-constant member uint vkomp_offset_0"},
 	} {
 		k := newKernel(t, c.file, nil)
 		push := make([]byte, k.PushSize())
-		r, err := k.Bind(0, 1, c.offset, 64, false, p, push)
-		if takes := k.buffers[0].Takes(c.offset % 16); takes != (c.text == "") {
-			t.Errorf("%s takes %d: %v", c.file, c.offset, takes)
+		r, err := k.Bind(0, &Argument{Buffer: 1, Offset: c.offset, Size: 64}, p, push)
+		if _, ok := k.buffers[0].Skip(c.offset, 0, 16); ok != (c.text == "") {
+			t.Errorf("%s takes %d: %v", c.file, c.offset, ok)
 		}
 		if c.text != "" {
 			wantError(t, c.file, err, ErrInvalidLaunch, c.text)

@@ -93,39 +93,59 @@ func (k *Kernel) tooLong(d int, g *[3]uint64, p *vk.Properties, why string) erro
 		ErrInvalidLaunch, k.name, g[d], "xyz"[d], p.Name, p.Limits.MaxComputeWorkGroupCount[d], why)
 }
 
-// Bind returns the descriptor for a buffer argument of size bytes that lies at offset in its block.
-// The descriptor begins at an aligned address. If that is before the argument, Bind writes the
-// distance, in elements, to the kernel's offset member in push. padded says that nothing else lies in
-// the argument's last word of 4 bytes.
-func (k *Kernel) Bind(i int, buffer vk.Buffer, offset, size uint64, padded bool, p *vk.Properties, push []byte) (vk.BufferRange, error) {
+// Argument is a buffer argument of a launch.
+type Argument struct {
+	Buffer vk.Buffer
+	// Offset is where the argument begins in the buffer, and Size its size, in bytes.
+	Offset, Size uint64
+	// Before is how many bytes before the argument belong to the same storage.
+	Before uint64
+	// Padded says that nothing else lies in the argument's last word of 4 bytes.
+	Padded bool
+	// Cut says that the argument ends where the device can bind no more.
+	Cut bool
+}
+
+// Bind returns the descriptor for the buffer argument a of binding i, which begins at an aligned address. If
+// that is before the argument, Bind writes the distance, in elements, to the kernel's offset member in push.
+func (k *Kernel) Bind(i int, a *Argument, p *vk.Properties, push []byte) (vk.BufferRange, error) {
 	b := &k.buffers[i]
-	align := max(p.Limits.MinStorageBufferOffsetAlignment, 4) // a power of two
-	residual := offset & (align - 1)
-	if !b.Takes(residual) {
-		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind%s", ErrInvalidLaunch, i, k.name, residual, align, p.Name, k.whyNotTaken(i))
+	align := BindAlignment(p)
+	skip, ok := b.Skip(a.Offset, a.Before, align)
+	if !ok {
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q begins %d bytes past a multiple of %d, where device %q can bind%s", ErrInvalidLaunch, i, k.name, a.Offset%align, align, p.Name, k.whyNotTaken(i))
 	}
-	r := vk.BufferRange{Buffer: buffer, Offset: offset - residual, Size: size + residual}
-	if padded {
-		// A descriptor of whole words lets a kernel that packs bytes into words reach the
-		// last one.
-		r.Size = (r.Size + 3) &^ 3
-	}
-	if limit := uint64(p.Limits.MaxStorageBufferRange); r.Size > limit && size+residual > limit {
-		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q takes %d bytes from the aligned address below it, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, size+residual, p.Name, limit)
-	} else if r.Size > limit {
-		r.Size = limit
+	r := vk.BufferRange{Buffer: a.Buffer, Offset: a.Offset - skip, Size: a.Size + skip}
+	limit := uint64(p.Limits.MaxStorageBufferRange)
+	switch {
+	case r.Size > limit && a.Cut:
+		r.Size = limit &^ 3
+	case r.Size > limit:
+		return vk.BufferRange{}, fmt.Errorf("%w: argument for binding %d of kernel %q takes %d bytes from the aligned address below it, device %q binds at most %d (maxStorageBufferRange)", ErrInvalidLaunch, i, k.name, r.Size, p.Name, limit)
+	case a.Padded && b.packs():
+		r.Size = min((r.Size+3)&^3, limit)
 	}
 	if b.offsetAt >= 0 {
 		elements := uint32(0)
-		if residual != 0 {
-			elements = uint32(residual / uint64(b.Stride))
+		if skip != 0 {
+			elements = uint32(skip / uint64(b.Stride))
 		}
 		binary.NativeEndian.PutUint32(push[b.offsetAt:], elements)
 	}
 	return r, nil
 }
 
-// whyNotTaken says, as the end of an error, why Takes is false for a binding, and what helps.
+// BindAlignment returns what the offsets of descriptors on a device are multiples of, in bytes: a power of two.
+func BindAlignment(p *vk.Properties) uint64 {
+	return max(p.Limits.MinStorageBufferOffsetAlignment, 4)
+}
+
+// packs reports whether a kernel may pack smaller elements into the words of the binding: then a descriptor of
+// whole words lets it reach the last one. Where the elements are smaller than a word, that would be elements
+// more.
+func (b *Binding) packs() bool { return b.Stride == 0 || b.Stride >= 4 }
+
+// whyNotTaken says, as the end of an error, why Skip fails for a binding, and what helps.
 func (k *Kernel) whyNotTaken(i int) string {
 	switch b := &k.buffers[i]; {
 	case b.offsetAt < 0:
@@ -133,6 +153,6 @@ func (k *Kernel) whyNotTaken(i int) string {
 	case b.MinSize > 0:
 		return fmt.Sprintf(", and %s%d moves the elements of the block, not the %d bytes of members before them: map it on its own", offsetPrefix, i, b.MinSize)
 	default:
-		return fmt.Sprintf(", which is no whole number of its elements of %d bytes", b.Stride)
+		return fmt.Sprintf(", and none of these before it in its storage is a whole number of elements of %d bytes away", b.Stride)
 	}
 }

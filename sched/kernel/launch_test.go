@@ -105,11 +105,15 @@ func TestGroupsCoverTheRange(t *testing.T) {
 func TestBindingBeginsAtTheAlignedAddressBelow(t *testing.T) {
 	p := &vk.Properties{Name: "fake", Limits: vk.Limits{MinStorageBufferOffsetAlignment: 64, MaxStorageBufferRange: 1024}}
 	mix, plain := load(t, "mix"), load(t, "stencil")
+	elements := func(stride uint32) *Kernel {
+		return &Kernel{buffers: []Binding{{Used: true, Stride: stride, offsetAt: 8}}}
+	}
 	for _, c := range []struct {
 		name         string
 		k            *Kernel
 		offset, size uint64
-		padded       bool
+		before       uint64
+		padded, cut  bool
 		want         vk.BufferRange
 		elements     uint32
 		refused      string
@@ -119,14 +123,24 @@ func TestBindingBeginsAtTheAlignedAddressBelow(t *testing.T) {
 		{name: "whole words", k: mix, offset: 128, size: 6, padded: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 8}},
 		{name: "other data in the last word", k: mix, offset: 128, size: 6, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 6}},
 		{name: "no member for the offset", k: plain, offset: 148, size: 64, refused: "vkomp_offset_0"},
-		{name: "part of an element", k: mix, offset: 146, size: 64, refused: "no whole number"},
+		{name: "part of an element", k: mix, offset: 146, size: 64, refused: "whole number"},
 		{name: "too large with the residual", k: mix, offset: 148, size: 1020, refused: "maxStorageBufferRange"},
+		{name: "too large with an earlier element", k: elements(12), offset: 376, before: 376, size: 920, refused: "maxStorageBufferRange"},
+		{name: "bytes in the last word", k: elements(1), offset: 128, size: 6, padded: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 6}},
+		{name: "half a last word", k: elements(2), offset: 128, size: 6, padded: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 6}},
+		{name: "elements of several sizes", k: elements(0), offset: 128, size: 6, padded: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 8}},
+		{name: "cut", k: mix, offset: 148, size: 5000, padded: true, cut: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 1024}, elements: 5},
+		{name: "not cut", k: mix, offset: 148, size: 500, cut: true, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 520}, elements: 5},
+		{name: "the residual is whole elements", k: elements(12), offset: 128 + 24, size: 12, want: vk.BufferRange{Buffer: 7, Offset: 128, Size: 36}, elements: 2},
+		{name: "an earlier element is aligned", k: elements(12), offset: 128 + 32, before: 96, size: 12, want: vk.BufferRange{Buffer: 7, Offset: 64, Size: 108}, elements: 8},
+		{name: "an earlier element is outside of the storage", k: elements(12), offset: 128 + 32, before: 95, size: 12, refused: "32 bytes past a multiple of 64"},
+		{name: "no element is aligned", k: elements(12), offset: 1<<20 + 2, before: 1 << 20, size: 12, refused: "whole number of elements of 12 bytes"},
 		{name: "as large as can be", k: mix, offset: 0, size: 1024, want: vk.BufferRange{Buffer: 7, Size: 1024}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			push := make([]byte, 32)
 			binary.NativeEndian.PutUint32(push[8:], 99)
-			got, err := c.k.Bind(0, 7, c.offset, c.size, c.padded, p, push)
+			got, err := c.k.Bind(0, &Argument{Buffer: 7, Offset: c.offset, Size: c.size, Before: c.before, Padded: c.padded, Cut: c.cut}, p, push)
 			if c.refused != "" {
 				if !errors.Is(err, ErrInvalidLaunch) || !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("got %+v, %v", got, err)

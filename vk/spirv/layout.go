@@ -17,6 +17,9 @@ type layout struct {
 	width      uint32 // bytes of one scalar
 	components uint32 // scalars
 
+	// align is the base alignment, in bytes (std430), and largest the size of the largest scalar.
+	align, largest uint32
+
 	// A matrix has no size of its own: the stride of its vectors is a decoration of the
 	// structure member.
 	columns, rows uint32
@@ -69,7 +72,7 @@ func (p *parser) layoutOf(in instruction, id uint32) layout {
 	case !ok:
 		return in.noLayout("type %%%d is not defined", id)
 	case definition.opcode == opTypePointer && storageClass(definition.operands[1]) == classPhysicalStorageBuffer:
-		return layout{size: 8, kind: ScalarAddress, width: 8, components: 1}
+		return layout{size: 8, kind: ScalarAddress, width: 8, components: 1, align: 8, largest: 8}
 	}
 	return in.noLayout("%%%d is an %s, which has no size in memory", id, operationName(definition.opcode))
 }
@@ -121,7 +124,7 @@ func (p *parser) layOut(in instruction) layout {
 				kind = ScalarInt
 			}
 		}
-		return layout{size: uint64(width / 8), kind: kind, width: width / 8, components: 1}
+		return layout{size: uint64(width / 8), kind: kind, width: width / 8, components: 1, align: width / 8, largest: width / 8}
 	case opTypeVector:
 		component := p.layoutOf(in, o[1])
 		if component.problem != "" {
@@ -131,7 +134,7 @@ func (p *parser) layOut(in instruction) layout {
 			return in.noLayout("component type %%%d is no scalar", o[1])
 		}
 		component.size *= uint64(o[2])
-		component.components = o[2]
+		component.components, component.align = o[2], vectorAlign(component.width, o[2])
 		return component
 	case opTypeMatrix:
 		column := p.layoutOf(in, o[1])
@@ -144,6 +147,8 @@ func (p *parser) layOut(in instruction) layout {
 		return layout{
 			kind: column.kind, width: column.width, components: saturate(uint64(column.components) * uint64(o[2])),
 			columns: o[2], rows: column.components,
+			// Of its columns or of its rows: no vector of the component needs more.
+			align: vectorAlign(column.width, 4), largest: column.width,
 		}
 	case opTypeArray, opTypeRuntimeArray:
 		return p.layOutArray(in)
@@ -167,7 +172,7 @@ func (p *parser) layOutArray(in instruction) layout {
 	if d.arrayStride == 0 {
 		return in.noLayout("the ArrayStride of %%%d is 0", id)
 	}
-	array := layout{kind: element.kind, width: element.width}
+	array := layout{kind: element.kind, width: element.width, align: element.align, largest: element.largest}
 	if in.opcode == opTypeRuntimeArray {
 		array.runtime, array.stride = true, d.arrayStride
 		return array
@@ -200,7 +205,7 @@ func (p *parser) arrayLength(in instruction) (uint64, error) {
 
 func (p *parser) layOutStruct(in instruction) layout {
 	id, members := in.operands[0], in.operands[1:]
-	s := layout{nonWritable: len(members) > 0, nonReadable: len(members) > 0}
+	s := layout{nonWritable: len(members) > 0, nonReadable: len(members) > 0, align: 1, largest: 1}
 	for i, memberType := range members {
 		d := p.decorations.of(memberKey(id, uint32(i)))
 		s.nonWritable = s.nonWritable && d.has(decorationNonWritable)
@@ -217,6 +222,7 @@ func (p *parser) layOutStruct(in instruction) layout {
 		}
 		s.runtime, s.stride = member.runtime, member.stride
 		s.size = max(s.size, uint64(d.offset)+member.size)
+		s.align, s.largest = max(s.align, member.align), max(s.largest, member.largest)
 	}
 	if s.size > maxTypeSize {
 		return in.noLayout("%d bytes are too large", s.size)
@@ -234,15 +240,24 @@ func (p *parser) memberLayout(in instruction, d *decoration, id uint32) layout {
 	if !d.has(decorationMatrixStride) {
 		return in.noLayout("a member is the matrix %%%d and has no MatrixStride", id)
 	}
-	vectors := member.columns
+	vectors, components := member.columns, member.rows
 	if d.has(decorationRowMajor) {
-		vectors = member.rows
+		vectors, components = components, vectors
 	}
+	member.align = vectorAlign(member.width, components)
 	member.size = uint64(d.matrixStride) * uint64(vectors)
 	if member.size > maxTypeSize {
 		return in.noLayout("a matrix of %d bytes is too large", member.size)
 	}
 	return member
+}
+
+// vectorAlign returns the base alignment of a vector, or of a scalar as one of a single component, in bytes.
+func vectorAlign(width, components uint32) uint32 {
+	if components > 2 {
+		components = 4
+	}
+	return width * components
 }
 
 func saturatingMul(a, b uint64) uint64 {

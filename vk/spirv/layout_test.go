@@ -92,7 +92,7 @@ func TestPushConstantMembers(t *testing.T) {
 		{Name: "v3", Offset: 16, Size: 12, Kind: ScalarFloat, Width: 4, Components: 3},
 		{Name: "m", Offset: 32, Size: 16, Kind: ScalarFloat, Width: 4, Components: 4},
 		{Name: "list", Offset: 48, Size: 12, Kind: ScalarFloat, Width: 4, Components: 3},
-		{Name: "inner", Offset: 64, Size: 17},
+		{Name: "inner", Offset: 64, Size: 17, Align: 16, ScalarAlign: 4},
 		{Name: "wide", Offset: 96, Size: 8, Kind: ScalarInt, Width: 8, Components: 1},
 		{Name: "half_", Offset: 104, Size: 2, Kind: ScalarFloat, Width: 2, Components: 1},
 	}}

@@ -168,51 +168,13 @@ func (f *folding) findPushed(in instruction, held uint32) error {
 		}
 	}
 	// The sizes of push constants are whole words.
-	align := uint64(max(f.alignments(held), 4))
+	align := uint64(max(l.align, 4))
 	stride := (l.size + align - 1) / align * align
 	if l.runtime || stride == 0 || stride > math.MaxUint16 {
 		return in.errorf("push constants of %d bytes", stride)
 	}
 	f.merging.stride, f.merging.block, f.merging.outer = uint32(stride), held, f.newID()
 	return nil
-}
-
-// alignments returns the base alignment of a type that has a layout, in bytes. Parts of a type come before
-// it in a module.
-func (f *folding) alignments(id uint32) uint32 {
-	of := make(map[uint32]uint32)
-	part := func(id uint32) uint32 {
-		if a, ok := of[id]; ok {
-			return a
-		}
-		return 8 // the address of a physical storage buffer
-	}
-	for _, word := range f.types {
-		in := f.at(word)
-		o := in.operands
-		switch in.opcode {
-		case opTypeInt, opTypeFloat:
-			of[o[0]] = max(o[1]/8, 1)
-		case opTypeVector:
-			of[o[0]] = 4 * part(o[1])
-			if o[2] == 2 {
-				of[o[0]] = 2 * part(o[1])
-			}
-		case opTypeMatrix:
-			// Of its columns or of its rows: no vector of the component needs more.
-			column, _ := f.definition(o[1])
-			of[o[0]] = 4 * part(column.operands[1])
-		case opTypeArray, opTypeRuntimeArray:
-			of[o[0]] = part(o[1])
-		case opTypeStruct:
-			largest := uint32(1)
-			for _, member := range o[1:] {
-				largest = max(largest, part(member))
-			}
-			of[o[0]] = largest
-		}
-	}
-	return of[id]
 }
 
 // declareMerged appends what comes before an instruction of the module: capabilities before the first

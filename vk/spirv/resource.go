@@ -99,6 +99,19 @@ type Member struct {
 	Kind       ScalarKind
 	Width      uint32
 	Components uint32
+
+	// Align is the base alignment of a structure, or an array of them, in bytes (std430: of its largest
+	// vector), and ScalarAlign that of its largest scalar. They are 0 for other members.
+	Align, ScalarAlign uint32
+}
+
+// Holds reports whether a value of size bytes has what the member takes: it may have the padding of a structure at
+// its end, too, by either alignment.
+func (m *Member) Holds(size int) bool {
+	padded := func(align uint32) bool {
+		return align > 0 && uint64(size) == (uint64(m.Size)+uint64(align)-1)/uint64(align)*uint64(align)
+	}
+	return size == int(m.Size) || padded(m.Align) || padded(m.ScalarAlign)
 }
 
 // ScalarKind is the kind of a scalar.

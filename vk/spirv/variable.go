@@ -216,7 +216,7 @@ func (p *parser) pushConstants(v variable) (*Block, error) {
 		return nil, p.layoutError(l)
 	case l.runtime:
 		return nil, declaration.errorf("push constants end in an array without a length")
-	case l.size > math.MaxUint32:
+	case l.size > math.MaxUint32-3: // so that whole words have a size
 		return nil, declaration.errorf("push constants take %d bytes", l.size)
 	}
 	b := &Block{Name: p.nameOf(id), Size: uint32(l.size), Members: make([]Member, len(declaration.operands)-1)}
@@ -229,6 +229,9 @@ func (p *parser) pushConstants(v variable) (*Block, error) {
 		b.Members[i] = Member{
 			Name: p.memberNameOf(id, uint32(i)), Offset: d.offset, Size: uint32(m.size),
 			Kind: m.kind, Width: m.width, Components: m.components,
+		}
+		if m.kind == ScalarNone {
+			b.Members[i].Align, b.Members[i].ScalarAlign = m.align, m.largest
 		}
 	}
 	if p.blocks == nil {
