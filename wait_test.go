@@ -708,3 +708,61 @@ func TestWaitClausesThatMakeNoSense(t *testing.T) {
 		t.Errorf("%d tasks were generated", n)
 	}
 }
+
+// A wait with depend items reports the failure on which it depends, and nothing else: other tasks that were not run
+// because of it are still to be reported, by their own taskgroup, and what depends on them is not run.
+func TestWaitWithDependReportsTheFailureAlone(t *testing.T) {
+	broken := errors.New("broken")
+	fails := func(gate chan struct{}) func(context.Context) error {
+		return func(context.Context) error { <-gate; return broken }
+	}
+	for name, wait := range map[string]func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error{
+		"taskwait": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error { return rt.Taskwait(ctx, item) },
+		"target data": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error {
+			return rt.TargetData(ctx, vkomp.TargetData{Depend: []vkomp.Depend{item}}, func(context.Context) error { return nil })
+		},
+	} {
+		for _, late := range []bool{false, true} {
+			for _, grouped := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/late %v/group %v", name, late, grouped), func(t *testing.T) {
+					rt := openTasks(t, "OMP_NUM_THREADS", "4")
+					x, y, z := []int{0}, []int{0}, []int{0}
+					gate, slow := make(chan struct{}), make(chan struct{})
+					never := func(context.Context) error { t.Error("a dependent ran"); return nil }
+					generate(t, rt, t.Context(), vkomp.Task{Label: "slow", Depend: []vkomp.Depend{vkomp.Out(z)}, Body: func(context.Context) error { <-slow; return nil }})
+					generate(t, rt, t.Context(), vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: fails(gate)})
+					depend := []vkomp.Depend{vkomp.In(x), vkomp.Out(y)}
+					if late { // it is dropped only after the wait
+						depend = append(depend, vkomp.In(z))
+					}
+					inside := func(ctx context.Context) error {
+						generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: depend, Body: never})
+						close(gate)
+						if err := wait(rt, t.Context(), vkomp.In(x)); !errors.Is(err, broken) {
+							t.Errorf("the wait: %v", err)
+						}
+						close(slow)
+						if err := rt.Taskwait(t.Context(), vkomp.In(z)); err != nil {
+							t.Errorf("the wait for another task: %v", err)
+						}
+						generate(t, rt, ctx, vkomp.Task{Label: "its dependent", Depend: []vkomp.Depend{vkomp.In(y)}, Body: never})
+						return nil
+					}
+					if grouped {
+						if err := rt.Taskgroup(t.Context(), inside); !errors.Is(err, broken) {
+							t.Errorf("the taskgroup: %v", err)
+						}
+					} else {
+						must(t, inside(t.Context()))
+						refused(t, "the last wait", rt.Taskwait(t.Context()), broken, `"fails"`, "2 dependent tasks not run")
+					}
+					if err := rt.Taskwait(t.Context()); err != nil {
+						t.Errorf("after all of that: %v", err)
+					}
+					generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x), vkomp.In(y)}, Body: nothing})
+					must(t, rt.Taskwait(t.Context()))
+				})
+			}
+		}
+	}
+}

@@ -27,7 +27,7 @@ type Error struct {
 	Cause error
 	// Dependent says that the task was not run because of a predecessor.
 	Dependent bool
-	// tally is the last tally that counts the failure; guarded by the scope's lock.
+	// tally is the last tally that counts the failed task; guarded by the scope's lock.
 	tally *tally
 	// likeness is the likeness of the cause.
 	likeness likeness
@@ -103,8 +103,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// tally is one root failure as a wait reports it, with the number of tasks that were not run
-// because of it. For tasks without depend items, which have no dependents, it counts all failures
+// tally is one root failure as a wait reports it, or the tasks that were not run because of it: a
+// wait may report the failure alone. For tasks without depend items, which have no dependents, it counts all failures
 // that are alike. Fields that are not atomic are guarded by the lock of the scope of these tasks.
 type tally struct {
 	root *Error
@@ -159,16 +159,22 @@ type failures struct {
 	settled int
 }
 
-// rootIn is a failure and the taskgroup of the tasks that failed because of it.
+// rootIn is a failure and the taskgroup of the task that failed or, if dropped is set, of those that were not run
+// because of it.
 type rootIn struct {
-	root  *Error
-	group *Group
+	root    *Error
+	group   *Group
+	dropped bool
 }
+
+// at returns what the tally counts.
+func (t *tally) at() rootIn { return rootIn{t.root, t.group, t.failed == 0} }
 
 // note counts the failure of a task and returns its tally.
 func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	var t *tally
 	k := kind{root.Task, root.likeness.text, g}
+	at := rootIn{root, g, n.specials().failure == nil}
 	alone := n.specials().failure == root && len(n.items) == 0
 	if alone {
 		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
@@ -176,24 +182,24 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 			t = f.ofKind(k)
 		}
 	} else {
-		t = f.find(root, g)
+		t = f.find(at)
 	}
 	if t == nil {
 		t = &tally{root: root, seq: n.seq, group: g, others: k == otherKind(g)}
 		f.list = append(f.list, t)
 		if f.byRoot != nil {
-			f.byRoot[rootIn{root, g}] = t
+			f.byRoot[at] = t
 		}
 		if alone {
 			f.byKind[k] = t
 		}
 	}
 	t.count(root)
-	root.tally = t
-	if n.specials().failure == nil {
+	if at.dropped {
 		t.dropped++
 	} else {
 		t.failed++
+		root.tally = t
 	}
 	return t
 }
@@ -211,27 +217,27 @@ func (f *failures) ofKind(k kind) *tally {
 
 // share adds a tally that another wait reports too.
 func (f *failures) share(t *tally) {
-	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.root, t.group) != t {
+	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.at()) != t {
 		f.list = append(f.list, t)
-		if at := (rootIn{t.root, t.group}); f.byRoot != nil && f.byRoot[at] == nil {
+		if at := t.at(); f.byRoot != nil && f.byRoot[at] == nil {
 			f.byRoot[at] = t
 		}
 	}
 }
 
-func (f *failures) find(root *Error, g *Group) *tally {
+func (f *failures) find(at rootIn) *tally {
 	if len(f.list) > 8 && f.byRoot == nil {
 		f.byRoot = make(map[rootIn]*tally)
 		// The first of several, as in a short list.
 		for _, t := range slices.Backward(f.list) {
 			if !t.reported.Load() {
-				f.byRoot[rootIn{t.root, t.group}] = t
+				f.byRoot[t.at()] = t
 			}
 		}
 	}
-	t := f.byRoot[rootIn{root, g}]
+	t := f.byRoot[at]
 	if f.byRoot == nil {
-		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.root == root && t.group == g && !t.reported.Load() }); i >= 0 {
+		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.at() == at && !t.reported.Load() }); i >= 0 {
 			t = f.list[i]
 		}
 	}
@@ -255,7 +261,7 @@ func (f *failures) unreported() []*tally {
 // settle records that a wait has reported t. The list is cleaned up when half of its tallies may
 // have been reported.
 func (f *failures) settle(t *tally) {
-	if at := (rootIn{t.root, t.group}); f.byRoot[at] == t {
+	if at := t.at(); f.byRoot[at] == t {
 		delete(f.byRoot, at)
 	}
 	k := kind{t.root.Task, t.root.likeness.text, t.group}

@@ -84,7 +84,7 @@ func (n *Node) reportPredecessor(run bool) *Error {
 		report(t) // the task may be a child of an exporting one, in another scope
 	}
 	for _, t := range s.failures.list {
-		if t.root == failed {
+		if t.root == failed && t.failed > 0 {
 			report(t)
 		}
 	}
