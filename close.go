@@ -110,9 +110,13 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		}()
 	}
 	select {
-	case <-c.devices:
-	case <-ctx.Done():
-		return rt.givenUp(ctx)
+	case <-c.devices: // also if ctx has ended
+	default:
+		select {
+		case <-c.devices:
+		case <-ctx.Done():
+			return rt.givenUp(ctx)
+		}
 	}
 	err := errors.Join(append([]error{c.failed.Report()}, append(c.errs, c.devicesErr)...)...)
 	c.errs, c.devicesErr = nil, nil

@@ -146,6 +146,18 @@ func TestDataRegionUnderWayEndsWhileTheRuntimeIsClosed(t *testing.T) {
 	must(t, <-closed) // nothing has leaked
 }
 
+// After Close nothing is left to wait for: that the context has ended does not matter.
+func TestCloseContextAfterCloseReturnsNil(t *testing.T) {
+	rt := vktest.Open(t)
+	must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{}))
+	must(t, rt.Close())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for range 50 {
+		must(t, rt.CloseContext(ended))
+	}
+}
+
 // A Close that gives up says what it would have to wait for, and frees nothing.
 func TestCloseContextNamesWhatIsNotComplete(t *testing.T) {
 	rt := vktest.Open(t)

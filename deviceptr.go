@@ -3,6 +3,7 @@ package vkomp
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"unsafe"
 
@@ -124,6 +125,10 @@ func (rt *Runtime) owns(p *DevicePtr) error {
 // scheduler checks that.
 func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error) {
 	if p.onVulkan() {
+		if offset > math.MaxInt64 {
+			// The address would begin again at 0.
+			return endpoint{}, fmt.Errorf("%w: %d bytes from byte %d on run past the end of all storage (%v)", ErrInvalidPointer, size, offset, *p)
+		}
 		return endpoint{d: p.d, p: p.p}, rt.owns(p)
 	}
 	host, atEnd, err := rt.hostStorage(p, offset, size)

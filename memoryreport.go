@@ -53,12 +53,14 @@ type HeapMemory struct {
 
 	// Storage is the memory of mapped slices and allocations, Staging the buffers for
 	// copies between the heap and the host, Pinned the pinned storage that the driver has
-	// allocated, and Total the sum. The PeakBlockBytes of Total is exact; its PeakLiveBytes is
+	// allocated, External the memory of [Device.AllocExternal] and [Device.ImportMemory], which
+	// counts on the device that has exported it, too, and Total the sum. The PeakBlockBytes of Total is exact; its PeakLiveBytes is
 	// an upper bound if more than one was used.
-	Total   MemoryStats `json:"total"`
-	Storage MemoryStats `json:"storage"`
-	Staging MemoryStats `json:"staging"`
-	Pinned  MemoryCount `json:"pinned"`
+	Total    MemoryStats `json:"total"`
+	Storage  MemoryStats `json:"storage"`
+	Staging  MemoryStats `json:"staging"`
+	Pinned   MemoryCount `json:"pinned"`
+	External MemoryCount `json:"external"`
 	// Imported is host storage that the device uses in place. It is not part of any total,
 	// because it takes nothing from the heap.
 	Imported ImportedMemory `json:"imported"`
@@ -117,7 +119,7 @@ func (m *DeviceMemory) fill(r sched.MemoryReport) {
 	for i, h := range r.Heaps {
 		m.Heaps[i] = HeapMemory{
 			Size: h.Size, DeviceLocal: h.DeviceLocal, BudgetKnown: h.BudgetKnown, Budget: h.Budget, Usage: h.Usage,
-			Total: MemoryStats(h.Total), Storage: MemoryStats(h.Storage), Staging: MemoryStats(h.Staging), Pinned: MemoryCount(h.Pinned),
+			Total: MemoryStats(h.Total), Storage: MemoryStats(h.Storage), Staging: MemoryStats(h.Staging), Pinned: MemoryCount(h.Pinned), External: MemoryCount(h.External),
 			Imported: ImportedMemory{MemoryCount(h.Imported.Tally), h.Imported.PeakBytes, h.Imported.Imports},
 		}
 	}

@@ -3,6 +3,7 @@ package vkomp_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -136,6 +137,44 @@ func TestMemcpyRectNeedsOnlyThePart(t *testing.T) {
 		}
 		refused(t, "a source too short", rt.MemcpyRect(t.Context(), dst, vkomp.HostPtr(have[1:]), r), vkomp.ErrInvalidPointer, "the source")
 		refused(t, "a destination too short", rt.MemcpyRect(t.Context(), dst.Add(1), vkomp.HostPtr(have), r), vkomp.ErrInvalidPointer)
+	})
+}
+
+// The address of a part is not counted modulo 2^64.
+func TestMemcpyRectOfAPartBehindAllStorage(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		p, q := alloc(t, d, 64), alloc(t, d, 64)
+		host, zeros := make([]byte, 64), make([]byte, 64)
+		for i := range host {
+			host[i] = byte(i + 1)
+		}
+		memcpy(t, rt, p, vkomp.HostPtr(zeros), 64)
+		memcpy(t, rt, q, vkomp.HostPtr(host), 64)
+		for _, volume := range [][]int{{1}, {1, 1}, {3, 1}} {
+			ones, none := slices.Repeat([]int{1}, len(volume)), make([]int, len(volume))
+			behind, dims := slices.Clone(none), slices.Clone(ones)
+			last := len(volume) - 1
+			behind[last], dims[last] = math.MaxInt-7, math.MaxInt // 2^64-16 bytes
+			at := func(volume []int) vkomp.Rect {
+				return vkomp.Rect{Elem: 2, Volume: volume, DstOffsets: none, SrcOffsets: behind, DstDims: slices.Repeat([]int{4}, len(volume)), SrcDims: dims}
+			}
+			r := at(volume)
+			if volume[0] > 1 {
+				r.SrcDims = append([]int{3}, dims[1:]...)
+				refused(t, "rows behind everything", rt.MemcpyRect(t.Context(), p, q.Add(16), r), vkomp.ErrInvalidArgument)
+				continue
+			}
+			back := r
+			back.SrcOffsets, back.DstOffsets, back.SrcDims, back.DstDims = r.DstOffsets, r.SrcOffsets, r.DstDims, r.SrcDims
+			for name, ends := range map[string][2]vkomp.DevicePtr{"within the device": {p, q}, "to the host": {vkomp.HostPtr(zeros), q}, "to the device": {p, vkomp.HostPtr(host)}} {
+				dst, src := ends[0], ends[1]
+				refused(t, name, rt.MemcpyRect(t.Context(), dst, src.Add(16), r), vkomp.ErrInvalidPointer, "the source")
+				refused(t, name+", as destination", rt.MemcpyRect(t.Context(), dst.Add(16), src, back), vkomp.ErrInvalidPointer, "the destination")
+			}
+		}
+		if !bytes.Equal(contents(t, rt, p, 64), make([]byte, 64)) || !bytes.Equal(zeros, make([]byte, 64)) {
+			t.Error("a refused copy changed the memory")
+		}
 	})
 }
 

@@ -1,4 +1,4 @@
-// dup and close are POSIX's.
+// Descriptors are POSIX's.
 #define _POSIX_C_SOURCE 200809L
 #include "vko.h"
 
@@ -7,14 +7,22 @@
 // No driver has the extensions there.
 int32_t vko_duplicate(int32_t fd) { return (void)fd, -1; }
 void vko_close(int32_t fd) { (void)fd; }
+int32_t vko_is_stream(int32_t fd) { return (void)fd, 0; }
 
 #else
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int32_t vko_duplicate(int32_t fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 void vko_close(int32_t fd) { close(fd); }
+
+int32_t vko_is_stream(int32_t fd)
+{
+	struct stat s;
+	return fstat(fd, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode) || isatty(fd));
+}
 
 #endif
 

@@ -5,7 +5,10 @@ package vk
 // #include "vko.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Files here are opaque POSIX file descriptors (VK_KHR_external_memory_fd,
 // VK_KHR_external_semaphore_fd). They can be imported by a device with the same UUID
@@ -42,10 +45,22 @@ func (d *Device) CreateExportableBlock(size uint64, memoryType int) (Block, erro
 // semaphore that orders the two.
 func (d *Device) ImportBlockFd(fd int, size uint64, memoryType int) (Block, error) {
 	const op = "Device.ImportBlockFd"
-	if fd < 0 {
-		return Block{}, invalid(op, "no descriptor: %d", fd)
+	if err := importable(op, fd); err != nil {
+		return Block{}, err
 	}
 	return d.externalBlock(op, size, memoryType, C.vko_source{kind: C.VKO_SOURCE_FILE, fd: C.int32_t(fd)})
+}
+
+// importable returns an error for a descriptor that cannot be a driver's. A driver may read from one, and would wait for
+// what others write to a stream.
+func importable(op string, fd int) error {
+	switch {
+	case fd < 0 || fd > math.MaxInt32:
+		return invalid(op, "no descriptor: %d", fd)
+	case C.vko_is_stream(C.int32_t(fd)) != 0:
+		return invalid(op, "descriptor %d is a pipe, a socket or a terminal, and no Vulkan object", fd)
+	}
+	return nil
 }
 
 func (d *Device) externalBlock(op string, size uint64, memoryType int, source C.vko_source) (Block, error) {
@@ -100,8 +115,8 @@ func (d *Device) CreateExportableSemaphore(t SemaphoreType) (Semaphore, error) {
 // of the same type. For the error see CreateExportableSemaphore.
 func (d *Device) ImportSemaphore(t SemaphoreType, fd int) (Semaphore, error) {
 	const op = "Device.ImportSemaphore"
-	if fd < 0 {
-		return 0, invalid(op, "no descriptor: %d", fd)
+	if err := importable(op, fd); err != nil {
+		return 0, err
 	}
 	return d.externalSemaphore(op, t, "vkImportSemaphoreFdKHR", func(s *C.vkoHandle) C.int32_t {
 		return C.vko_semaphore_import(d.c, C.int32_t(t), C.int32_t(fd), s)

@@ -200,10 +200,20 @@ func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	timeline := newTimeline(t, d, 0)
 	plain, _ := newBlock(t, d, 64)
+	r, w, err := os.Pipe() // nobody writes to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(r.Close(), w.Close()) }()
+	pipe := int(r.Fd())
 	checkDescriptors(t, func() {
 		for name, err := range map[string]error{
 			"import no block":              blockError(d.ImportBlockFd(-1, 64, 0)),
 			"import no semaphore":          second(d.ImportSemaphore(BinarySemaphore, -1)),
+			"import a pipe":                blockError(d.ImportBlockFd(pipe, 64, 0)),
+			"import a pipe as a semaphore": second(d.ImportSemaphore(BinarySemaphore, pipe)),
+			"import beyond 32 bits":        blockError(d.ImportBlockFd(1<<32+pipe, 64, 0)),
+			"a semaphore beyond 32 bits":   second(d.ImportSemaphore(BinarySemaphore, 1<<32+pipe)),
 			"a semaphore of no type":       second(d.CreateExportableSemaphore(2)),
 			"export a block of no file":    fileError(d.ExportBlock(plain)),
 			"export no block":              fileError(d.ExportBlock(Block{})),

@@ -148,9 +148,13 @@ func (s *spares) keep(a *Allocation) {
 func (m *Memory) Take(b vk.Block) *Allocation {
 	a := &Allocation{Origin: Allocated, External: &b}
 	a.Init(m, memory.Storage{Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: b.Size})
+	m.taken.addExternal(m.heapOf(&b), b.Size)
 	m.Export(a)
 	return a
 }
+
+// heapOf returns which of the device's heaps a block is in.
+func (m *Memory) heapOf(b *vk.Block) int { return m.device.Properties().MemoryTypes[b.MemoryType].Heap }
 
 // Register makes an allocation of a buffer that is not m's, which queues of certain families may
 // use. Others can write its memory.
@@ -199,6 +203,7 @@ func (a *Allocation) Unpin() {
 		m.endImport(m.imports.of(a.Block.ID))
 	case a.External != nil:
 		m.device.DestroyBlock(*a.External)
+		m.taken.removeExternal(m.heapOf(a.External), a.External.Size)
 	case a.within != nil:
 		a.within.Unpin()
 	case a.Shared:
@@ -316,5 +321,8 @@ func (a *Allocation) Describe() string {
 		return fmt.Sprintf("pinned storage %s of %d bytes", a.Section(), a.Size)
 	}
 	what := [...]string{Mapped: "mapped storage", Allocated: "allocation", Registered: "registered buffer"}[a.Origin]
+	if a.address == 0 { // nobody has asked for a pointer
+		return fmt.Sprintf("%s of %d bytes", what, a.Size)
+	}
 	return fmt.Sprintf("%s [%#x,%#x) of %d bytes", what, a.address, a.address+a.Size, a.Size)
 }

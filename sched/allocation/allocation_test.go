@@ -102,9 +102,15 @@ func TestOriginSaysHowMemoryEnds(t *testing.T) {
 	if d.Live != 1 {
 		t.Error("a block that was taken is destroyed while it is kept")
 	}
+	if heaps, total := m.Report(); heaps[0].External != (memory.Tally{Count: 1, Bytes: 256}) || heaps[0].Total.LiveBytes != 256 || total.BlockBytes != 256 {
+		t.Errorf("a block that was taken is reported as %+v, in all %+v", heaps[0], total)
+	}
 	taken.Unpin()
 	if d.Live != 0 {
 		t.Error("a block that was taken is not destroyed with its last keeper")
+	}
+	if heaps, total := m.Report(); heaps[0].External != (memory.Tally{}) || total.BlockBytes != 0 || total.PeakBlockBytes != 256 {
+		t.Errorf("after its end it is reported as %+v, in all %+v", heaps[0], total)
 	}
 	for origin, want := range []string{"mapped storage", "allocation", "registered buffer"} {
 		a := Allocation{Origin: Origin(origin)}

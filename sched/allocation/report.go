@@ -19,7 +19,7 @@ type HeapReport struct {
 	// Usage is the size that the process uses.
 	Usage uint64 `json:"usage"`
 
-	// Total is the sum of Storage, Staging and Pinned. Its PeakBlockBytes is exact; its PeakLiveBytes
+	// Total is the sum of Storage, Staging, Pinned and External. Its PeakBlockBytes is exact; its PeakLiveBytes
 	// is an upper bound if more than one was used.
 	Total memory.AllocatorStats `json:"total"`
 	// Storage is the heap's memory for mapped slices and allocations.
@@ -29,6 +29,8 @@ type HeapReport struct {
 	Staging memory.AllocatorStats `json:"staging"`
 	// Pinned is the memory that the driver has allocated for pinned storage.
 	Pinned memory.Tally `json:"pinned"`
+	// External is the memory of blocks that belong to no allocator (see Memory.Take).
+	External memory.Tally `json:"external"`
 	// Imported is host storage that the device uses in place. It is in no total, since it takes no
 	// memory from the heap.
 	Imported Imports `json:"imported"`
@@ -86,13 +88,16 @@ func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 	defer m.taken.mu.Unlock()
 	for k := range heaps {
 		h := &heaps[k]
-		pinned := memory.AllocatorStats{
-			Blocks: h.Pinned.Count, Allocations: h.Pinned.Count, BlockBytes: h.Pinned.Bytes, LiveBytes: h.Pinned.Bytes, PeakLiveBytes: h.Pinned.Bytes,
-		}
-		h.Total = m.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging).Plus(pinned))
+		h.External = m.taken.heaps[k].external
+		h.Total = m.taken.heaps[k].peakOf(h.Storage.Plus(h.Staging).Plus(ofBlocks(h.Pinned)).Plus(ofBlocks(h.External)))
 		total = total.Plus(h.Total)
 	}
 	return heaps, m.taken.all.peakOf(total)
+}
+
+// ofBlocks returns the figures of blocks each of which is one allocation.
+func ofBlocks(t memory.Tally) memory.AllocatorStats {
+	return memory.AllocatorStats{Blocks: t.Count, Allocations: t.Count, BlockBytes: t.Bytes, LiveBytes: t.Bytes, PeakLiveBytes: t.Bytes}
 }
 
 // footprint is what the blocks of a device's memory take of each of its heaps, and of all.
@@ -103,7 +108,11 @@ type footprint struct {
 }
 
 // taken is a number of bytes, and the highest so far.
-type taken struct{ bytes, peak uint64 }
+type taken struct {
+	bytes, peak uint64
+	// external are the blocks among them that belong to no allocator.
+	external memory.Tally
+}
 
 func (t *taken) add(bytes uint64) {
 	t.bytes += bytes
@@ -115,6 +124,21 @@ func (f *footprint) add(heap int, bytes uint64) {
 	defer f.mu.Unlock()
 	f.heaps[heap].add(bytes)
 	f.all.add(bytes)
+}
+
+// addExternal is add for a block that belongs to no allocator, and removeExternal the opposite.
+func (f *footprint) addExternal(heap int, bytes uint64) {
+	f.add(heap, bytes)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].external.Add(bytes)
+}
+
+func (f *footprint) removeExternal(heap int, bytes uint64) {
+	f.remove(heap, bytes)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heaps[heap].external.Remove(bytes)
 }
 
 func (f *footprint) remove(heap int, bytes uint64) {
