@@ -257,7 +257,7 @@ func (a *Arg) check(label string) error {
 	if a.kind == argZero {
 		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg", ErrInvalidArgument, label)
 	}
-	if a.kind != argMap && (a.always || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
+	if a.kind != argMap && (a.always || a.close || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
 		return fmt.Errorf("%w: %s has a modifier or a section, which are for slices that are mapped or updated", ErrInvalidArgument, label)
 	}
 	if a.image != nil {

@@ -162,7 +162,8 @@ func (d Device) IsPresent(host DevicePtr) bool {
 
 // MappedPtr returns the device address that corresponds to host, nil if there is none
 // (OpenMP 5.1 omp_get_mapped_ptr). On the initial device it is host itself, on a lost device
-// nil: see [Device.Lost]. The address is valid while the storage is mapped.
+// nil: see [Device.Lost]. The address is valid while the storage is mapped. Of a value with a [Mapper], only the
+// first byte has one: that of the value's image.
 func (d Device) MappedPtr(host DevicePtr) DevicePtr {
 	first, s, ok := d.resolveHost(&host)
 	switch {

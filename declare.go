@@ -126,7 +126,7 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 			return nil, fmt.Errorf("%w: %s is made by a Mapper: a declaration takes slices", ErrInvalidArgument, label)
 		case m.Type != memory.MapTo && m.Type != memory.MapAlloc:
 			return nil, fmt.Errorf("%w: %s has map type %v: a declaration takes To and Alloc", ErrInvalidArgument, label, m.Type)
-		case m.Always || m.Presence != memory.MayBeAbsent || m.Share != memory.ShareNever:
+		case m.Always || m.Close || m.Presence != memory.MayBeAbsent || m.Share != memory.ShareNever:
 			return nil, fmt.Errorf("%w: %s has a modifier, which means nothing in a declaration", ErrInvalidArgument, label)
 		case m.Size > 0:
 			items = append(items, m)
@@ -144,8 +144,9 @@ func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	var fresh []memory.Map
 	for _, m := range items {
 		inside := false
-		for _, others := range [...][]memory.Map{rt.declared, fresh} {
-			for _, o := range others {
+		for k, others := range [...][]memory.Map{rt.declared, fresh} {
+			for i := range others {
+				o := &others[i]
 				if m.Start() >= o.End() || o.Start() >= m.End() {
 					continue
 				}
@@ -153,6 +154,9 @@ func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 					return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
 				}
 				inside = true
+				if k > 0 && m.Type == memory.MapTo {
+					o.Type = memory.MapTo
+				}
 			}
 		}
 		if !inside {

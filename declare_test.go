@@ -186,6 +186,7 @@ func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {
 	declare(t, rt, vkomp.To(x[20:50]))
 	refused(t, "with another", one(vkomp.To(x[40:])), vkomp.ErrPartialOverlap)
 	refused(t, "around another", one(vkomp.To(x)), vkomp.ErrPartialOverlap)
+	refused(t, "near the device", one(vkomp.To(make([]byte, 8)).Close()), vkomp.ErrInvalidArgument, "map 0", "modifier")
 	declare(t, rt, vkomp.To(x[50:]), vkomp.To(x[:20]))
 	enter(t, rt, vkomp.To(x[55:60]))
 	if d := rt.DefaultDevice(t.Context()); !present(d, x) || !present(d, x[99:]) {
@@ -211,4 +212,27 @@ func TestDeviceThatCannotTakeTheDeclarationDoesNotOpen(t *testing.T) {
 	undo()
 	enter(t, rt, vkomp.To(y))
 	exit(t, rt, vkomp.Release(y))
+}
+
+// An item inside of another one of the directive is part of that one, whose contents are copied if one of them is To.
+func TestDeclarationOfPartsCopiesWhatIsTo(t *testing.T) {
+	for name, enter := range map[string]func(x []uint32) []vkomp.Arg{
+		"a part":          func(x []uint32) []vkomp.Arg { return []vkomp.Arg{vkomp.Alloc(x), vkomp.To(x[40:60])} },
+		"the same":        func(x []uint32) []vkomp.Arg { return []vkomp.Arg{vkomp.Alloc(x), vkomp.To(x)} },
+		"the same, first": func(x []uint32) []vkomp.Arg { return []vkomp.Arg{vkomp.To(x), vkomp.Alloc(x)} },
+		"a part of a part": func(x []uint32) []vkomp.Arg {
+			return []vkomp.Arg{vkomp.Alloc(x), vkomp.Alloc(x[:60]), vkomp.To(x[50:55])}
+		},
+		"around what is To": func(x []uint32) []vkomp.Arg { return []vkomp.Arg{vkomp.To(x[50:55]), vkomp.Alloc(x)} },
+	} {
+		rt, devices := openTwice(t)
+		x := fill(100, 3)
+		declare(t, rt, enter(x)...)
+		for _, d := range devices {
+			must(t, rt.TargetUpdate(t.Context(), vkomp.TargetUpdate{Device: d, Motions: []vkomp.Arg{vkomp.To(x[:1])}}))
+			if got := onDevice(t, rt, d, x); got[52] != 3 {
+				t.Errorf("%s: x[52] = %d on device %d", name, got[52], d.Number())
+			}
+		}
+	}
 }

@@ -218,6 +218,7 @@ func TestDataDirectivesRefuseWhatIsNoItemOfTheirs(t *testing.T) {
 			{"exit a value", exitData, vkomp.Value(1), "map 1 is a value"},
 			{"exit an implicit slice", exitData, vkomp.Implicit(x), "map 1 is an implicit slice"},
 			{"exit a modified value", exitData, vkomp.Value(1).Always(), "map 1 has a modifier"},
+			{"exit a value near the device", exitData, vkomp.Value(1).Close(), "map 1 has a modifier"},
 			{"exit a section of an implicit slice", exitData, vkomp.Implicit(x).Section(vkomp.Span{Count: 1}), "map 1 has a modifier or a section"},
 			{"exit a section with gaps", exitData, vkomp.From(x).Section(vkomp.Span{Count: 3, Stride: 2}), "map 1|not contiguous"},
 			{"update tofrom", updates, vkomp.ToFrom(x), "motion 1|tofrom"},

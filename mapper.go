@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/sched/transfer"
 )
 
@@ -34,7 +35,8 @@ type Mapper[T, D any] struct {
 	Decode func(value *T, image *D)
 	// Members returns the slices that the value's pointers point to, with their map types,
 	// and the fields of the image for their addresses. It is called when the value is made
-	// an argument; the image is only used for the addresses of its fields.
+	// an argument; the image is only used for the addresses of its fields. A panic in it is the
+	// error of the construct that gets the argument.
 	Members func(value *T, image *D) []Member
 }
 
@@ -102,7 +104,7 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	i.read = func(image unsafe.Pointer) error { m.Decode(value, (*D)(image)); return nil }
 	if m.Members != nil {
 		image := new(D)
-		i.members(m.Members(value, image), unsafe.Pointer(image))
+		i.err = protect.Call(func() error { return i.members(m.Members(value, image), unsafe.Pointer(image)) })
 	}
 	return a
 }
@@ -122,23 +124,22 @@ type imageMember struct {
 	arg    Arg
 }
 
-func (i *imageArg) members(members []Member, image unsafe.Pointer) {
+// members sets the slices to those of the members of a value that has this image.
+func (i *imageArg) members(members []Member, image unsafe.Pointer) error {
 	for k, m := range members {
 		offset := uint64(uintptr(m.address) - uintptr(image))
 		switch {
 		case m.address == nil || offset >= i.size || i.size-offset < pointerSize:
-			i.err = fmt.Errorf("%w: member %d is attached to no address in the image", ErrInvalidArgument, k)
-			return
+			return fmt.Errorf("%w: member %d is attached to no address in the image", ErrInvalidArgument, k)
 		case m.arg.kind != argMap || m.arg.image != nil || m.arg.part != nil || m.arg.self || !m.arg.mapType.Enters():
-			i.err = fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc, or is Self", ErrInvalidArgument, k)
-			return
+			return fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc, or is Self", ErrInvalidArgument, k)
 		}
 		if err := m.arg.check(fmt.Sprintf("member %d", k)); err != nil {
-			i.err = err
-			return
+			return err
 		}
 		i.slices = append(i.slices, imageMember{offset, m.arg})
 	}
+	return nil
 }
 
 // check returns an error for arguments that a mapped value cannot have.

@@ -42,6 +42,9 @@ func TestPanicOfAMapperIsTheTasksFailure(t *testing.T) {
 			t.Errorf("%d allocations of storage and %d of staging left", s.Storage.Allocations, s.Staging.Allocations)
 		}
 		panics = false
+		members := m
+		members.Members = func(*value, *image) []vkomp.Member { panic("members") }
+		check("members", rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{members.To(v)}}))
 		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}}))
 		panics = true
 		check("encode", rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{m.To(v)}}))
@@ -233,6 +236,25 @@ func onEveryMemoryPath(t *testing.T, test func(t *testing.T, rt *vkomp.Runtime, 
 
 // What is mapped as an image of a value in one place, and as a slice or as another image in another, is refused, and nothing
 // is copied: the two have different sizes on the device.
+// Only the first byte of a value has a device address: the bytes of its image are others than the value's.
+func TestMappedPtrOfAnImage(t *testing.T) {
+	type value struct{ a [16]int32 }
+	type image struct{ N int32 }
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		m := vkomp.Mapper[value, image]{Encode: func(i *image, v *value) { i.N = v.a[0] }}
+		v := &value{[16]int32{7}}
+		must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}}))
+		p := d.MappedPtr(vkomp.HostPtr(v.a[:]))
+		if got := contents(t, rt, p, 4); got[0] != 7 {
+			t.Errorf("the image is %v", got)
+		}
+		if p := d.MappedPtr(vkomp.HostPtr(v.a[1:])); !p.IsNil() {
+			t.Errorf("4 bytes into the value is %v", p)
+		}
+		must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: []vkomp.Arg{m.Release(v)}}))
+	})
+}
+
 func TestImagesAndSlicesOfTheSameStorage(t *testing.T) {
 	type value [16]int32
 	type small struct{ N int32 }

@@ -121,7 +121,14 @@ func (s *Scheduler) MappedStorage(host memory.Section) (Pointer, uint64) {
 	if err != nil || block == nil || s.loss.err != nil {
 		return Pointer{}, 0
 	}
-	return s.pointerIntoLocked(block, offset), block.Section.Size - offset
+	size := block.Section.Size
+	if stateOf(block).image != nil {
+		if offset > 0 {
+			return Pointer{}, 0
+		}
+		size = block.Storage.Size
+	}
+	return s.pointerIntoLocked(block, offset), size - offset
 }
 
 // pointerIntoLocked returns the pointer to a byte of the block's storage.
