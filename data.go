@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ type dataRegion struct {
 // encounter evaluates the clauses of a region.
 func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
 	if err := rt.construct(ctx); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("target data %q: %w", cmp.Or(d.Label, "target data"), err)
 	}
 	r := &dataRegion{rt: rt, label: "target data", noGroup: d.NoGroup}
 	if events := rt.events.Load(); events != nil {

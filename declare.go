@@ -44,7 +44,7 @@ func (rt *Runtime) DeclareTarget(ctx context.Context, d DeclareTarget) error {
 
 func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	if err := rt.construct(ctx); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", cmp.Or(d.Label, "declare target"), err)
 	}
 	label := "declare target"
 	if d.Label != "" {

@@ -153,7 +153,7 @@ func ofTask(err error) bool {
 func (rt *Runtime) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		if awaited := rt.awaited(); len(awaited) > 0 {
-			err = fmt.Errorf("%w: %s", err, strings.Join(awaited, "; "))
+			err = fmt.Errorf("%w (foreign work that the runtime awaits: %s)", err, strings.Join(awaited, "; "))
 		}
 	}
 	return fmt.Errorf("vkomp: %w", err)

@@ -214,15 +214,23 @@ func (k Kernel) Close() error {
 // device waits for that kernel alone (see Target), and reports what is wrong with it there:
 // that is no error of NewKernel.
 func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
-	if err := rt.open(); err != nil {
-		return Kernel{}, err
+	k, err := rt.newKernel(src)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("vkomp: %w", err)
 	}
+	return Kernel{k}, nil
+}
+
+func (rt *Runtime) newKernel(src KernelSource) (*sharedKernel, error) {
 	k := &sharedKernel{rt: rt, name: src.Name, host: src.Host}
 	if k.name == "" {
 		k.name = "kernel"
 	}
+	if err := rt.open(); err != nil {
+		return nil, fmt.Errorf("kernel %q: %w", k.name, err)
+	}
 	if len(src.SPIRV) == 0 && src.Host == nil {
-		return Kernel{}, fmt.Errorf("%w: kernel %q has neither SPIR-V nor a Host variant", ErrInvalidArgument, k.name)
+		return nil, fmt.Errorf("%w: kernel %q has neither SPIR-V nor a Host variant", ErrInvalidArgument, k.name)
 	}
 	if len(src.SPIRV) > 0 {
 		entry := src.Entry
@@ -231,16 +239,16 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 		}
 		var err error
 		if k.shader, err = kernel.New(k.name, src.SPIRV, entry, src.Specialize); err != nil {
-			return Kernel{}, err
+			return nil, err
 		}
 		if rt.validator != nil {
 			if err := rt.validator.check(k.name, src.SPIRV); err != nil {
-				return Kernel{}, err
+				return nil, err
 			}
 		}
 		rt.compileAhead(k.shader)
 	}
-	return Kernel{k}, nil
+	return k, nil
 }
 
 // compileAhead has the open devices compile a new kernel, and those that are opened later.

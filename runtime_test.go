@@ -331,3 +331,43 @@ func TestTargetDataReturnsItsBodysErrorAsItIs(t *testing.T) {
 		})
 	}
 }
+
+// The error of a construct that is not allowed names the construct.
+func TestRefusedConstructsAreNamed(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, shaders.Saxpy)
+	x := []float32{1}
+	why := errors.New("why")
+	ended, end := context.WithCancelCause(t.Context())
+	end(why)
+	body := func(context.Context) error { return nil }
+	constructs := map[string]func(ctx context.Context, label string) error{
+		`target "saxpy"`: func(ctx context.Context, label string) error {
+			return rt.Target(ctx, vkomp.Target{Kernel: k, Label: label})
+		},
+		`task "task"`: func(ctx context.Context, label string) error { return rt.Task(ctx, vkomp.Task{Body: body, Label: label}) },
+		`target data "target data"`: func(ctx context.Context, label string) error {
+			return rt.TargetData(ctx, vkomp.TargetData{Label: label}, body)
+		},
+		"target enter data": func(ctx context.Context, label string) error {
+			return rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x)}, Label: label})
+		},
+		"declare target": func(ctx context.Context, label string) error {
+			return rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(x)}, Label: label})
+		},
+		"taskwait":  func(ctx context.Context, _ string) error { return rt.Taskwait(ctx, vkomp.In(x)) },
+		"taskgroup": func(ctx context.Context, _ string) error { return rt.Taskgroup(ctx, body) },
+	}
+	for name, call := range constructs {
+		refused(t, name, call(ended, ""), why, "vkomp: "+name+": why")
+		if !strings.HasPrefix(name, "taskw") && !strings.HasPrefix(name, "taskg") { // these have no label
+			refused(t, name, call(ended, "mine"), why, "mine")
+		}
+	}
+	must(t, rt.Close())
+	for name, call := range constructs {
+		refused(t, name, call(t.Context(), ""), vkomp.ErrClosed, "vkomp: "+name+": runtime is closed")
+	}
+	_, err := rt.NewKernel(vkomp.KernelSource{Name: "later"})
+	refused(t, "a kernel", err, vkomp.ErrClosed, `vkomp: kernel "later": runtime is closed`)
+}

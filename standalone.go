@@ -58,10 +58,18 @@ func (d *standalone) add(c *clauses, a *Arg, k int) error {
 	return c.motion(a, label)
 }
 
+// failure returns the error of the directive.
+func (d *standalone) failure(err error) error {
+	if d.label == "" {
+		return fmt.Errorf("vkomp: %s: %w", d.name(), err)
+	}
+	return fmt.Errorf("vkomp: %s %q: %w", d.name(), d.label, err)
+}
+
 // standalone generates the directive's target task.
 func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return d.failure(err)
 	}
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
@@ -121,10 +129,7 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 	}
 	s, err := rt.evaluateStandalone(c, passed, d, items, depend)
 	if err != nil {
-		if label == name {
-			return fmt.Errorf("vkomp: %s: %w", name, err)
-		}
-		return fmt.Errorf("vkomp: %s %q: %w", name, label, err)
+		return d.failure(err)
 	}
 	if s == nil && len(passed.Depend) == 0 {
 		return nil

@@ -85,7 +85,11 @@ func (rt *Runtime) Target(ctx context.Context, t Target) error {
 // target generates the task of a region. t describes it without its slices.
 func (rt *Runtime) target(ctx context.Context, t *Target, args []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
-		return err
+		label := cmp.Or(t.Label, "target")
+		if t.Label == "" && t.Kernel.k != nil {
+			label = t.Kernel.k.name
+		}
+		return fmt.Errorf("target %q: %w", label, err)
 	}
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)

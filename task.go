@@ -109,11 +109,11 @@ func (rt *Runtime) Task(ctx context.Context, t Task) error {
 }
 
 func (rt *Runtime) task(ctx context.Context, t *Task) error {
+	label := cmp.Or(t.Label, "task")
 	if err := rt.construct(ctx); err != nil {
-		return err
+		return fmt.Errorf("task %q: %w", label, err)
 	}
 	defer rt.using.leave(rt.using.enter())
-	label := cmp.Or(t.Label, "task")
 	c := rt.current(ctx)
 	switch {
 	case t.Body == nil:

@@ -73,7 +73,7 @@ func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 // join generates a join: an empty task, on which others can depend.
 func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend, noWait bool) error {
 	if err := rt.construct(ctx); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", label, err)
 	}
 	defer rt.using.leave(rt.using.enter())
 	if len(depend) == 0 {
@@ -175,7 +175,7 @@ func (rt *Runtime) Taskyield(ctx context.Context) {
 // count as failed then.
 func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) error {
 	if err := rt.construct(ctx); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return fmt.Errorf("vkomp: taskgroup: %w", err)
 	}
 	if body == nil {
 		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
