@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -416,4 +417,16 @@ func TestWhatIsGivenBackWithAnEndedContextIsNoLeak(t *testing.T) {
 		must(t, rt.Close())
 		refused(t, "free after Close", d.Free(ended, p), vkomp.ErrClosed)
 	})
+}
+
+// Memory has a buffer of its size, of which some devices allow less than of memory.
+func TestAllocationBeyondTheLargestBuffer(t *testing.T) {
+	rt := vktest.Open(t)
+	d := rt.DefaultDevice(t.Context())
+	const size = 1<<30 + 4096 // the discrete layer ends the process at a buffer of more than 1 GiB
+	p, err := d.Alloc(t.Context(), size)
+	if err != nil {
+		refused(t, "an allocation", err, vkomp.ErrOutOfMemory, fmt.Sprint(size))
+	}
+	must(t, d.Free(t.Context(), p))
 }

@@ -345,7 +345,9 @@ func TestRefusedConstructsAreNamed(t *testing.T) {
 		`target "saxpy"`: func(ctx context.Context, label string) error {
 			return rt.Target(ctx, vkomp.Target{Kernel: k, Label: label})
 		},
-		`task "task"`: func(ctx context.Context, label string) error { return rt.Task(ctx, vkomp.Task{Body: body, Label: label}) },
+		`task "task"`: func(ctx context.Context, label string) error {
+			return rt.Task(ctx, vkomp.Task{Body: body, Label: label})
+		},
 		`target data "target data"`: func(ctx context.Context, label string) error {
 			return rt.TargetData(ctx, vkomp.TargetData{Label: label}, body)
 		},

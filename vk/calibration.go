@@ -23,6 +23,16 @@ func (c Calibration) Time(ticks uint64) time.Time {
 	return c.Host.Add(time.Duration(math.Round(float64(after) * c.Period)))
 }
 
+// Extend returns the timestamp, with all bits of the clock, of which a queue has written so many low bits near
+// that time: at most half of what these can count earlier or later.
+func (c Calibration) Extend(ticks uint64, bits int, near time.Time) uint64 {
+	if bits >= c.Bits {
+		return ticks
+	}
+	unused, then := 64-bits, c.At(near)
+	return (then + uint64(int64((ticks-then)<<unused)>>unused)) & (1<<c.Bits - 1)
+}
+
 // At returns the device's timestamp at a host time.
 func (c Calibration) At(host time.Time) uint64 {
 	after := int64(math.Round(float64(host.Sub(c.Host)) / c.Period))

@@ -32,3 +32,29 @@ func TestTheDevicesClockIsTheInverseOfTranslation(t *testing.T) {
 		}
 	})
 }
+
+func TestTimestampsOfFewBitsAreExtendedNearATime(t *testing.T) {
+	host := time.Now()
+	c := Calibration{Ticks: 5 << 32, Host: host, Period: 2, Bits: 40}
+	for _, k := range []struct {
+		ticks uint64
+		bits  int
+		after time.Duration
+		want  uint64
+	}{
+		{100, 32, 200, 5<<32 + 100},
+		{100, 32, 0, 5<<32 + 100},
+		{1<<32 - 3, 32, 0, 5<<32 - 3},         // just before the counter began anew
+		{2, 32, -10, 5<<32 + 2},               // just after that
+		{100, 32, 2 << 32, 6<<32 + 100},       // a round later
+		{100, 32, 2<<32 - 2<<30, 6<<32 + 100}, // the nearest
+		{7, 8, 2 * 250, 5<<32 + 256 + 7},
+		{1, 32, 2 * (251<<32 - 2), 1},                 // the clock itself begins anew
+		{5<<32 - 9, 40, 0, 5<<32 - 9},                 // all bits
+		{1<<50 + 5<<32 - 9, 64, 0, 1<<50 + 5<<32 - 9}, // more than the clock's
+	} {
+		if got := c.Extend(k.ticks, k.bits, host.Add(k.after)); got != k.want {
+			t.Errorf("%d bits %d, %d ns after the calibration, are %#x, want %#x", k.bits, k.ticks, k.after, got, k.want)
+		}
+	}
+}

@@ -204,6 +204,10 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 	vkoPhysicalDevicePushDescriptorPropertiesKHR push = {
 		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_KHR,
 	};
+	vkoPhysicalDeviceMaintenance4Properties maintenance4 = {
+		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+		.maxBufferSize = UINT64_MAX,
+	};
 	vkoPhysicalDeviceVulkan12Properties v12 = {
 		.sType = VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
 	};
@@ -220,6 +224,10 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 		*tail = &push;
 		tail = &push.pNext;
 	}
+	if (p->version >= VKO_API_1_3 || (p->extensions & VKO_EXT_MAINTENANCE4)) {
+		*tail = &maintenance4;
+		tail = &maintenance4.pNext;
+	}
 	if (p->extensions & VKO_EXT_EXTERNAL_MEMORY_HOST)
 		*tail = &host;
 	i->GetPhysicalDeviceProperties2((void *)device, &properties);
@@ -227,7 +235,9 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 	p->subgroup_size = v11.subgroupSize;
 	if (v11.subgroupSupportedStages & VKO_SHADER_STAGE_COMPUTE_BIT)
 		p->subgroup_operations = v11.subgroupSupportedOperations;
-	p->max_allocation_size = v11.maxMemoryAllocationSize;
+	// Each allocation has a buffer of its size.
+	p->max_allocation_size = v11.maxMemoryAllocationSize < maintenance4.maxBufferSize ?
+		v11.maxMemoryAllocationSize : maintenance4.maxBufferSize;
 	p->max_timeline_difference = v12.maxTimelineSemaphoreValueDifference;
 	memcpy(p->driver_name, v12.driverName, sizeof p->driver_name);
 	memcpy(p->driver_info, v12.driverInfo, sizeof p->driver_info);

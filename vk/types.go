@@ -271,7 +271,7 @@ type Limits struct {
 	MaxComputeWorkGroupSize             [3]uint32 // invocations of a workgroup, for each dimension
 	MaxComputeWorkGroupInvocations      uint32    // invocations of a workgroup
 	MaxMemoryAllocationCount            uint32    // number of allocations that may exist
-	MaxMemoryAllocationSize             uint64    // bytes
+	MaxMemoryAllocationSize             uint64    // bytes, which a buffer can have too (maxBufferSize)
 	NonCoherentAtomSize                 uint64    // bytes
 	MaxTimelineSemaphoreValueDifference uint64    // between a semaphore's value and a pending one
 	TimestampPeriod                     float32   // nanoseconds per tick

@@ -103,6 +103,7 @@ enum {
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES = 1000314007,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES = 1000325000,
 	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES = 1000413000,
+	VKO_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES = 1000413001,
 
 	VKO_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 0x1,
 	VKO_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT = 4,
@@ -407,6 +408,12 @@ typedef struct vkoPhysicalDeviceMaintenance4Features {
 	void *pNext;
 	uint32_t maintenance4;
 } vkoPhysicalDeviceMaintenance4Features;
+
+typedef struct vkoPhysicalDeviceMaintenance4Properties {
+	int32_t sType;
+	void *pNext;
+	uint64_t maxBufferSize;
+} vkoPhysicalDeviceMaintenance4Properties;
 
 typedef struct vkoPhysicalDevice16BitStorageFeatures {
 	int32_t sType;

@@ -95,6 +95,7 @@ func (k *Kernel) tooLong(d int, g *[3]uint64, p *vk.Properties, why string) erro
 
 // Argument is a buffer argument of a launch.
 type Argument struct {
+	// Buffer is where the argument lies.
 	Buffer vk.Buffer
 	// Offset is where the argument begins in the buffer, and Size its size, in bytes.
 	Offset, Size uint64

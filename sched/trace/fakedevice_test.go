@@ -37,6 +37,8 @@ type fakeDevice struct {
 	handle uint64
 	ticks  uint64
 	step   uint64
+	// narrow are the bits that the timestamps of queue 1 lack.
+	narrow uint64
 	// submitted are the batches of each queue that have not run.
 	submitted [][]submission
 	reached   []uint64
@@ -90,6 +92,9 @@ func (d *fakeDevice) run(queue int) uint64 {
 		d.ticks += d.step
 		q := d.queryOf(op)
 		q.written, q.ticks = true, d.ticks
+		if queue == 1 {
+			q.ticks &^= d.narrow
+		}
 	}
 	d.reached[queue] = batch.value
 	return batch.value

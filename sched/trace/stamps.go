@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"time"
+
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
@@ -35,6 +37,8 @@ type Stamps struct {
 	lose func(error)
 	// changed is called when the records are as many as are due, and when no stamp is live.
 	changed func()
+	// clock is a late reading of the device's clock.
+	clock *vk.Calibration
 	// ticks is working memory of read, and run of close.
 	ticks []uint64
 	run   []*stamp
@@ -150,6 +154,12 @@ func (s *Stamps) Read(queue int32, value uint64) {
 		return
 	}
 	ticks, err := s.read(r)
+	if bits := s.queues.Info(s.queues.All()[queue]).TimestampBits; bits < s.clock.Bits {
+		// The batch ended not long ago.
+		for i, now := 0, time.Now(); i < len(ticks); i++ {
+			ticks[i] = s.clock.Extend(ticks[i], bits, now)
+		}
+	}
 	for _, st := range r.stamps {
 		if err != nil || st.begin >= missing || st.end >= missing {
 			s.time(st, true)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -405,4 +406,24 @@ func TestRandomHistoriesLeaveTheRecordsOfWhatRan(t *testing.T) {
 		h.stamps.Trim()
 		h.end()
 	})
+}
+
+// A queue whose timestamps have fewer bits than the device's clock leaves records on that clock, too.
+func TestTimesOfAQueueWithFewerBitsAreOnTheDevicesClock(t *testing.T) {
+	r := stamping(t)
+	defer r.end()
+	r.queues.Info(r.queues.All()[1]).TimestampBits = 32
+	r.d.narrow = ^uint64(1<<32 - 1)
+	r.d.ticks = 9<<32 - 2 // the counter of 32 bits begins anew during the second command
+	r.trace.after = vk.Calibration{Ticks: 9<<32 - 1000, Host: time.Now(), Period: 1e6, Bits: 64}
+	for i, want := range [][2]uint64{{9<<32 - 1, 9 << 32}, {9<<32 + 1, 9<<32 + 2}} {
+		var task Task
+		r.place(1, &task, copyOp(1, 10), 6)
+		r.locked(func() { r.submit(1) })
+		r.run(1)
+		r.stamps.Complete(&task)
+		if got := r.stamps.records[i]; got.Time != want[0] || got.EndTime != want[1] {
+			t.Errorf("record %d is from %#x to %#x, want %#x", i, got.Time, got.EndTime, want)
+		}
+	}
 }

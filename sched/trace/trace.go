@@ -58,6 +58,7 @@ func New(source Source) (*Trace, error) {
 		took:    make(map[launch]uint64),
 		lose:    source.Lose,
 		changed: tr.changed.Broadcast,
+		clock:   &tr.after,
 	}
 	if c.Period > 0 {
 		tr.stamps.short = uint64(shortLaunch / c.Period)

@@ -11,6 +11,8 @@
 //	VKOMP_DISCRETE_MIB      the size of the device's own heap in MiB (8192), 0 among them
 //	VKOMP_DISCRETE_BAR_KIB  the size of the mappable heap of smallbar in KiB (262144)
 //
+// A buffer has no more than 1 GiB, the least that maxBufferSize may be.
+//
 // They are read when an instance is created. Queues and families are the driver's; for others
 // the many-queue layer stands below this one.
 //
@@ -39,6 +41,9 @@ enum {
 	COHERENT = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
 	CACHED = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
 };
+
+// maxBufferSize.
+static const VkDeviceSize MAX_BUFFER = 1u << 30;
 
 typedef struct profile {
 	const char *name;
@@ -187,6 +192,14 @@ static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice physical, VkPhysi
 {
 	layer_instance_of(physical)->next.GetPhysicalDeviceProperties2(physical, out);
 	show_properties(shown_by(physical), &out->properties);
+	VkPhysicalDeviceMaintenance4Properties *m = (void *)layer_chained(out->pNext,
+		VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+	if (m != NULL)
+		m->maxBufferSize = MAX_BUFFER;
+	VkPhysicalDeviceVulkan13Properties *v = (void *)layer_chained(out->pNext,
+		VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);
+	if (v != NULL)
+		v->maxBufferSize = MAX_BUFFER;
 }
 
 static void show_memory(const shown *s, VkPhysicalDeviceMemoryProperties *out)
@@ -284,6 +297,15 @@ static bool is_exporting(device *d, uint64_t key) { return layer_map_get(&d->exp
 	}
 RESOURCE(Buffer, buffer)
 RESOURCE(Image, image)
+
+static VKAPI_ATTR VkResult VKAPI_CALL create_bounded_buffer(VkDevice handle, const VkBufferCreateInfo *info,
+	const VkAllocationCallbacks *allocator, VkBuffer *out)
+{
+	if (info->size > MAX_BUFFER)
+		layer_die("vkCreateBuffer: %llu bytes, where maxBufferSize is %llu", (unsigned long long)info->size,
+			(unsigned long long)MAX_BUFFER);
+	return create_buffer(handle, info, allocator, out);
+}
 
 // Host storage is imported as memory that the host caches, if there is some.
 static VKAPI_ATTR VkResult VKAPI_CALL host_pointer_properties(VkDevice handle,
@@ -451,7 +473,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkGetPhysicalDeviceMemoryProperties, memory_properties),
 	LAYER_INTERCEPT(vkGetPhysicalDeviceMemoryProperties2, memory_properties2),
 	LAYER_INTERCEPT(vkGetPhysicalDeviceMemoryProperties2KHR, memory_properties2),
-	LAYER_INTERCEPT(vkCreateBuffer, create_buffer),
+	LAYER_INTERCEPT(vkCreateBuffer, create_bounded_buffer),
 	LAYER_INTERCEPT(vkDestroyBuffer, destroy_buffer),
 	LAYER_INTERCEPT(vkGetBufferMemoryRequirements, buffer_needs),
 	LAYER_INTERCEPT(vkGetBufferMemoryRequirements2, buffer_needs2),
