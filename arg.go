@@ -99,8 +99,8 @@ func Delete[T any](s []T) Arg { return mapSlice(s, memory.MapDelete) }
 // (OpenMP 5.0 §2.19.7 treats such a pointer p as map(alloc: p[:0]), OpenMP 6.0 as an
 // assumed-size array). It maps nothing. If the first element of s is present, the binding
 // reaches from there to the end of the storage in which it is present, or as far as the device
-// can bind (maxStorageBufferRange, at least 128 MiB), and the region counts that storage once. If it is not present, a kernel that uses the binding fails the
-// region with ErrNotPresent.
+// can bind (maxStorageBufferRange, at least 128 MiB), and the region counts that storage once.
+// If it is not present, a kernel that uses the binding fails the region with ErrNotPresent.
 //
 // The length of s does not matter; a Host variant receives s up to its capacity.
 func Implicit[T any](s []T) Arg {
@@ -124,9 +124,9 @@ func AddressOf[T any](s []T) Arg {
 
 // IsDevicePtr binds memory of the device, from p to the end of the allocation or mapped
 // storage that p points into, or as far as the device can bind, as for Implicit (OpenMP 4.5
-// is_device_ptr). A p that is nil or points into
-// freed memory is ErrInvalidPointer; one of another device, including the initial one, is
-// ErrInvalidDevice. On the initial device p may be a HostPtr.
+// is_device_ptr). A p that is nil or points into freed memory is ErrInvalidPointer; one of
+// another device, including the initial one, is ErrInvalidDevice. On the initial device p may
+// be a HostPtr.
 func IsDevicePtr(p DevicePtr) Arg { return Arg{at: p, kind: argDevicePtr} }
 
 // HasDeviceAddr binds n elements at p, which are already on the device (OpenMP 5.1

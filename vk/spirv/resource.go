@@ -108,10 +108,12 @@ type Member struct {
 // Holds reports whether a value of size bytes has what the member takes: it may have the padding of a structure at
 // its end, too, by either alignment.
 func (m *Member) Holds(size int) bool {
-	padded := func(align uint32) bool {
-		return align > 0 && uint64(size) == (uint64(m.Size)+uint64(align)-1)/uint64(align)*uint64(align)
-	}
-	return size == int(m.Size) || padded(m.Align) || padded(m.ScalarAlign)
+	return uint64(size) == uint64(m.Size) || m.padded(uint64(size), m.Align) || m.padded(uint64(size), m.ScalarAlign)
+}
+
+// padded reports whether size is the member's, rounded up to a multiple of align, which is 0 for none.
+func (m *Member) padded(size uint64, align uint32) bool {
+	return align > 0 && size == (uint64(m.Size)+uint64(align)-1)/uint64(align)*uint64(align)
 }
 
 // ScalarKind is the kind of a scalar.
