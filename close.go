@@ -46,7 +46,8 @@ type closing struct {
 // because of its memory.
 //
 // From the call on, constructs of the initial task that generate tasks return ErrClosed. Tasks
-// that have been generated, and constructs in their bodies, go on until all are complete. A
+// that have been generated, and constructs in their bodies, go on until all are complete. Storage
+// of a [Runtime.TargetData] of the initial task whose body has not returned counts as still mapped. A
 // concurrent or later Close waits for the first one and returns nil. Close must not be called from
 // the body of a task, for which it would wait.
 //

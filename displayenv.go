@@ -23,7 +23,8 @@ const openMPVersion = 202411
 //
 // Lines for devices begin with [device] for all non-host devices or with [dev 1] for one, and
 // appear only if the environment sets the variable. OMP_AVAILABLE_DEVICES lists the devices by
-// UID, and OMP_DEFAULT_DEVICE is a number or invalid, whatever they were set to. verbose adds
+// UID, and OMP_DEFAULT_DEVICE is a number or invalid, whatever they were set to. A number of 0, which
+// OMP_NUM_TEAMS and OMP_TEAMS_THREAD_LIMIT cannot be set to, stands for none. verbose adds
 // the variables of the Vulkan loader.
 //
 // Open does the same with OMP_DISPLAY_ENV=true or verbose: see Options.DisplayEnv.

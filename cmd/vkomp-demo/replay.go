@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,7 +23,11 @@ type deviceList []string
 
 // Decode is called by kong when the flag is parsed.
 func (l *deviceList) Decode(ctx *kong.DecodeContext) error {
-	*l = append(*l, kong.SplitEscaped(ctx.Scan.Pop().String(), ',')...)
+	list := ctx.Scan.Pop().String()
+	*l = append(*l, kong.SplitEscaped(list, ',')...)
+	if list != "" && slices.Contains(*l, "") {
+		return fmt.Errorf("%q has a device without a name", list)
+	}
 	return nil
 }
 

@@ -138,6 +138,9 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 	if status := run(shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}, []string{"replay", saved}); status != 1 || !strings.Contains(stderr.String(), errFull.Error()) {
 		t.Errorf("without room for the output: status %d, stderr %q", status, stderr.String())
 	}
+	if got := demo(t, "replay", saved, "-device", ","); got.status != 1 || !strings.Contains(got.stderr, "without a name") {
+		t.Errorf("devices without names: %+v", got)
+	}
 	if got := demo(t, "replay", saved, "-device", "no such device"); got.status != 1 || !strings.Contains(got.stderr, "no such device") {
 		t.Errorf("a device that is absent: %+v", got)
 	}

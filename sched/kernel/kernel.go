@@ -339,7 +339,7 @@ func (k *Kernel) PipelineOptions(fold int, p *vk.Properties) (vk.PipelineOptions
 		var err error
 		code, err = spirv.Fold(k.module, k.entry.Name, fold-1, p.Limits.MaxComputeWorkGroupCount[fold-1])
 		if err != nil {
-			return vk.PipelineOptions{}, fmt.Errorf("kernel %q: %w", k.name, err)
+			return vk.PipelineOptions{}, fmt.Errorf("%w: kernel %q has a form whose range cannot be split: %v", ErrInvalidLaunch, k.name, err)
 		}
 	}
 	return k.options(code), nil

@@ -144,6 +144,21 @@ func TestArgumentsOfBindingsThatAreNotAccessed(t *testing.T) {
 	wantError(t, "an argument without elements", read.Bindable([]uint64{4, 4, 0}), ErrInvalidLaunch, "binding 2 of kernel \"read.spv\" has no elements")
 }
 
+// A range that cannot be split is an error of the launch, and not of the module.
+func TestRangeThatCannotBeSplitIsAnErrorOfTheLaunch(t *testing.T) {
+	k, p := newKernel(t, "numworkgroups.spv", nil), able()
+	p.Limits.MaxComputeWorkGroupCount = [3]uint32{1024, 1024, 1024}
+	if _, err := k.PipelineOptions(0, p); err != nil {
+		t.Error(err)
+	}
+	_, err := k.PipelineOptions(1, p)
+	wantError(t, "split", err, ErrInvalidLaunch, "NumWorkgroups")
+	var module *spirv.Error
+	if errors.As(err, &module) {
+		t.Errorf("%v is an error of the module", err)
+	}
+}
+
 // A structure is passed with or without the padding at its end, of which the next member may take the place.
 func TestValueMayHaveThePaddingOfAStructure(t *testing.T) {
 	k := &Kernel{name: "structure", pushSize: 40, values: []spirv.Member{
