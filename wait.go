@@ -17,7 +17,11 @@ import (
 // taskwait) and returns their failures, joined; of several with the same label and text it
 // returns the first with the number of the others. With depend items it waits only for the
 // children on which a task with these items would depend (OpenMP 5.0 taskwait with depend),
-// and returns the failure of one of them; MutexInOutSet is then ErrInvalidDepend.
+// and returns the failure of one of them, which counts as reported with the tasks that were
+// not run because of it; MutexInOutSet is then ErrInvalidDepend.
+//
+// A Taskwait outside of a [Runtime.Taskgroup] returns failures of the group's tasks, too. The
+// group returns them all the same, and until then what depends on these tasks is not run.
 //
 // If ctx ends first, its cause is returned. Tasks that were generated with that ctx and have
 // not started are dropped; running tasks go on, and their slices belong to the runtime until a
@@ -55,7 +59,7 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 	if scope == nil {
 		return nil, nil
 	}
-	return rt.reportWhile(ctx, func() error { return scope.Wait(ctx, c.place) })
+	return rt.reportWhile(ctx, func() error { return scope.WaitIn(ctx, c.place, c.group()) })
 }
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
@@ -118,7 +122,7 @@ func (c *current) join(ctx context.Context, label string, depend []tasks.Depend,
 	if err == nil && !noWait {
 		if err = n.Await(ctx, c.place); err == nil {
 			err = n.Outcome()
-			n.ReportFailure()
+			err = n.ReportFailure(err)
 			n.Release()
 		}
 	}

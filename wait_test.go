@@ -308,11 +308,12 @@ func TestCancellationHidesNoOtherFailure(t *testing.T) {
 func TestFailureInAGroupThatEndsByGoexitIsReported(t *testing.T) {
 	rt := openTasks(t)
 	broken := errors.New("broken")
+	x := []int{0}
 	leave := func(ctx context.Context) error {
 		var gone sync.WaitGroup
 		gone.Go(func() {
 			_ = rt.Taskgroup(ctx, func(ctx context.Context) error {
-				generate(t, rt, ctx, vkomp.Task{Body: func(context.Context) error { return broken }})
+				generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return broken }})
 				runtime.Goexit()
 				return nil
 			})
@@ -320,15 +321,25 @@ func TestFailureInAGroupThatEndsByGoexitIsReported(t *testing.T) {
 		gone.Wait()
 		return nil
 	}
+	again := func() { // it was reported, so that a dependent is run
+		t.Helper()
+		ran := false
+		generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { ran = true; return nil }})
+		if err := rt.Taskwait(t.Context()); err != nil || !ran {
+			t.Errorf("a later dependent: ran %v, %v", ran, err)
+		}
+	}
 	if err := errors.Join(leave(t.Context()), rt.Taskwait(t.Context())); !errors.Is(err, broken) {
 		t.Errorf("taskwait: %v", err)
 	}
+	again()
 	if err := rt.Taskgroup(t.Context(), leave); !errors.Is(err, broken) {
 		t.Errorf("taskgroup: %v", err)
 	}
 	if err := rt.Taskwait(t.Context()); err != nil {
 		t.Errorf("reported twice: %v", err)
 	}
+	again()
 }
 
 // The failure is that of a child of the predecessor, which exports its children.
@@ -709,60 +720,115 @@ func TestWaitClausesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A wait with depend items reports the failure on which it depends, and nothing else: other tasks that were not run
-// because of it are still to be reported, by their own taskgroup, and what depends on them is not run.
-func TestWaitWithDependReportsTheFailureAlone(t *testing.T) {
+// waitsWithDepend are the constructs that wait with depend items and return the failure of a predecessor.
+var waitsWithDepend = map[string]func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error{
+	"taskwait": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error { return rt.Taskwait(ctx, item) },
+	"target data": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error {
+		return rt.TargetData(ctx, vkomp.TargetData{Depend: []vkomp.Depend{item}}, func(context.Context) error { return nil })
+	},
+}
+
+// A wait with depend items reports the failure on which it depends with the tasks that were not run because of it, but not
+// for a taskgroup that it is not part of: that reports its own tasks, and what depends on them is not run until then.
+func TestWaitWithDependReportsNothingForATaskgroupOfOthers(t *testing.T) {
 	broken := errors.New("broken")
-	fails := func(gate chan struct{}) func(context.Context) error {
-		return func(context.Context) error { <-gate; return broken }
-	}
-	for name, wait := range map[string]func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error{
-		"taskwait": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error { return rt.Taskwait(ctx, item) },
-		"target data": func(rt *vkomp.Runtime, ctx context.Context, item vkomp.Depend) error {
-			return rt.TargetData(ctx, vkomp.TargetData{Depend: []vkomp.Depend{item}}, func(context.Context) error { return nil })
-		},
-	} {
-		for _, late := range []bool{false, true} {
-			for _, grouped := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/late %v/group %v", name, late, grouped), func(t *testing.T) {
-					rt := openTasks(t, "OMP_NUM_THREADS", "4")
-					x, y, z := []int{0}, []int{0}, []int{0}
-					gate, slow := make(chan struct{}), make(chan struct{})
-					never := func(context.Context) error { t.Error("a dependent ran"); return nil }
-					generate(t, rt, t.Context(), vkomp.Task{Label: "slow", Depend: []vkomp.Depend{vkomp.Out(z)}, Body: func(context.Context) error { <-slow; return nil }})
-					generate(t, rt, t.Context(), vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: fails(gate)})
-					depend := []vkomp.Depend{vkomp.In(x), vkomp.Out(y)}
-					if late { // it is dropped only after the wait
-						depend = append(depend, vkomp.In(z))
+	for name, wait := range waitsWithDepend {
+		for k := range 4 {
+			late, own := k&1 != 0, k&2 != 0
+			t.Run(fmt.Sprintf("%s/late %v/the failure is the group's own %v", name, late, own), func(t *testing.T) {
+				rt := openTasks(t, "OMP_NUM_THREADS", "4")
+				x, y, z, v := []int{0}, []int{0}, []int{0}, []int{0}
+				gate, slow := make(chan struct{}), make(chan struct{})
+				never := func(context.Context) error { t.Error("a dependent ran"); return nil }
+				generate(t, rt, t.Context(), vkomp.Task{Label: "slow", Depend: []vkomp.Depend{vkomp.Out(z)}, Body: func(context.Context) error { <-slow; return nil }})
+				fails := func(ctx context.Context) {
+					generate(t, rt, ctx, vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-gate; return broken }})
+					generate(t, rt, t.Context(), vkomp.Task{Label: "beside", Depend: []vkomp.Depend{vkomp.In(x), vkomp.Out(v)}, Body: never})
+				}
+				if !own {
+					fails(t.Context())
+				}
+				depend := []vkomp.Depend{vkomp.In(x), vkomp.Out(y)}
+				if late { // it is dropped only after the wait
+					depend = append(depend, vkomp.In(z))
+				}
+				err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+					if own {
+						fails(ctx)
 					}
-					inside := func(ctx context.Context) error {
-						generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: depend, Body: never})
-						close(gate)
-						if err := wait(rt, t.Context(), vkomp.In(x)); !errors.Is(err, broken) {
-							t.Errorf("the wait: %v", err)
-						}
-						close(slow)
-						if err := rt.Taskwait(t.Context(), vkomp.In(z)); err != nil {
-							t.Errorf("the wait for another task: %v", err)
-						}
-						generate(t, rt, ctx, vkomp.Task{Label: "its dependent", Depend: []vkomp.Depend{vkomp.In(y)}, Body: never})
-						return nil
+					generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: depend, Body: never})
+					close(gate)
+					refused(t, "the wait", wait(rt, t.Context(), vkomp.In(v)), broken, "(1 dependent tasks not run)")
+					close(slow)
+					if err := rt.Taskwait(t.Context(), vkomp.In(z)); err != nil {
+						t.Errorf("the wait for another task: %v", err)
 					}
-					if grouped {
-						if err := rt.Taskgroup(t.Context(), inside); !errors.Is(err, broken) {
-							t.Errorf("the taskgroup: %v", err)
-						}
-					} else {
-						must(t, inside(t.Context()))
-						refused(t, "the last wait", rt.Taskwait(t.Context()), broken, `"fails"`, "2 dependent tasks not run")
-					}
-					if err := rt.Taskwait(t.Context()); err != nil {
-						t.Errorf("after all of that: %v", err)
-					}
-					generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x), vkomp.In(y)}, Body: nothing})
-					must(t, rt.Taskwait(t.Context()))
+					generate(t, rt, ctx, vkomp.Task{Label: "its dependent", Depend: []vkomp.Depend{vkomp.In(y)}, Body: never})
+					return nil
 				})
+				refused(t, "the taskgroup", err, broken, `"fails"`)
+				generate(t, rt, t.Context(), vkomp.Task{Depend: []vkomp.Depend{vkomp.In(x), vkomp.In(y), vkomp.In(v)}, Body: nothing})
+				must(t, rt.Taskwait(t.Context()))
+			})
+		}
+	}
+}
+
+// After a wait for the last stage has reported a failure, all stages are run again.
+func TestStagesGoOnAfterAFailureThatAWaitWithDependReported(t *testing.T) {
+	broken := errors.New("broken")
+	for name, wait := range waitsWithDepend {
+		rt := openTasks(t, "OMP_NUM_THREADS", "2")
+		x, y, z := []int{0}, []int{0}, []int{0}
+		for round := range 6 {
+			ran := 0
+			stage := func(context.Context) error { ran++; return nil }
+			first := stage
+			if round%2 == 0 {
+				first = func(context.Context) error { return broken }
+			}
+			generate(t, rt, t.Context(), vkomp.Task{Label: "first", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: first})
+			generate(t, rt, t.Context(), vkomp.Task{Label: "second", Depend: []vkomp.Depend{vkomp.In(x), vkomp.Out(y)}, Body: stage})
+			generate(t, rt, t.Context(), vkomp.Task{Label: "last", Depend: []vkomp.Depend{vkomp.In(y), vkomp.Out(z)}, Body: stage})
+			if err := wait(rt, t.Context(), vkomp.In(z)); round%2 == 0 {
+				refused(t, name, err, broken, `"first"`, "(2 dependent tasks not run)")
+			} else if err != nil || ran != 3 {
+				t.Errorf("%s, round %d: %d stages ran, %v", name, round, ran, err)
 			}
 		}
+		must(t, rt.Taskwait(t.Context()))
+	}
+}
+
+// A taskgroup reports failures of its tasks although a wait of another goroutine, outside of the group, returns them, too.
+func TestTaskgroupReportsWhatAWaitOutsideReturns(t *testing.T) {
+	broken := errors.New("broken")
+	rt := openTasks(t, "OMP_NUM_THREADS", "2")
+	for range 20 {
+		x := []int{0}
+		never := func(context.Context) error { t.Error("a dependent ran"); return nil }
+		gate, waited := make(chan struct{}), make(chan error, 1)
+		err := rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { <-gate; return broken }})
+			generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: []vkomp.Depend{vkomp.In(x)}, Body: never})
+			waiting := make(chan struct{})
+			go func() {
+				close(waiting)
+				waited <- rt.Taskwait(t.Context())
+			}()
+			<-waiting // it begins before the tasks are complete, or after that
+			close(gate)
+			refused(t, "the wait outside", <-waited, broken, "(1 dependent tasks not run)")
+			generate(t, rt, ctx, vkomp.Task{Label: "later", Depend: []vkomp.Depend{vkomp.In(x)}, Body: never})
+			return nil
+		})
+		refused(t, "the taskgroup", err, broken, `"fails"`)
+		must(t, rt.Taskwait(t.Context(), vkomp.In(x)))
+		must(t, rt.Taskwait(t.Context()))
+		must(t, rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+			generate(t, rt, ctx, vkomp.Task{Label: "fails", Body: func(context.Context) error { return broken }})
+			refused(t, "the wait inside", rt.Taskwait(ctx), broken)
+			return nil
+		}))
 	}
 }

@@ -103,8 +103,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// tally is one root failure as a wait reports it, or the tasks that were not run because of it: a
-// wait may report the failure alone. For tasks without depend items, which have no dependents, it counts all failures
+// tally is one root failure as a wait reports it, with the number of tasks that were not run
+// because of it. For tasks without depend items, which have no dependents, it counts all failures
 // that are alike. Fields that are not atomic are guarded by the lock of the scope of these tasks.
 type tally struct {
 	root *Error
@@ -129,6 +129,23 @@ type tally struct {
 	// already on the device failed too.
 	scope  *Scope
 	places map[*span[failedSection]]*Scope
+}
+
+// reportedBy reports whether a wait inside of a group, or of none, is the one that has to report the failure. One
+// outside of the failure's taskgroup returns it too, and leaves the report to the group's own wait.
+func (t *tally) reportedBy(inside *Group) bool { return t.group.reporter().encloses(inside) }
+
+// settleAll marks those of the tallies as reported that a wait inside of a group, or of none, has to report. Storage is no
+// longer marked as failed because of them.
+func settleAll(tallies []*tally, inside *Group) {
+	settled := make([]*tally, 0, len(tallies))
+	for _, t := range tallies {
+		if t.reportedBy(inside) {
+			t.reported.Store(true)
+			settled = append(settled, t)
+		}
+	}
+	unmarkStorage(settled)
 }
 
 // over reports whether storage is no longer marked as failed because of the failure.
@@ -159,22 +176,16 @@ type failures struct {
 	settled int
 }
 
-// rootIn is a failure and the taskgroup of the task that failed or, if dropped is set, of those that were not run
-// because of it.
+// rootIn is a failure and the taskgroup of the tasks that failed because of it.
 type rootIn struct {
-	root    *Error
-	group   *Group
-	dropped bool
+	root  *Error
+	group *Group
 }
-
-// at returns what the tally counts.
-func (t *tally) at() rootIn { return rootIn{t.root, t.group, t.failed == 0} }
 
 // note counts the failure of a task and returns its tally.
 func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	var t *tally
 	k := kind{root.Task, root.likeness.text, g}
-	at := rootIn{root, g, n.specials().failure == nil}
 	alone := n.specials().failure == root && len(n.items) == 0
 	if alone {
 		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
@@ -182,20 +193,20 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 			t = f.ofKind(k)
 		}
 	} else {
-		t = f.find(at)
+		t = f.find(root, g)
 	}
 	if t == nil {
 		t = &tally{root: root, seq: n.seq, group: g, others: k == otherKind(g)}
 		f.list = append(f.list, t)
 		if f.byRoot != nil {
-			f.byRoot[at] = t
+			f.byRoot[rootIn{root, g}] = t
 		}
 		if alone {
 			f.byKind[k] = t
 		}
 	}
 	t.count(root)
-	if at.dropped {
+	if n.specials().failure == nil {
 		t.dropped++
 	} else {
 		t.failed++
@@ -217,27 +228,27 @@ func (f *failures) ofKind(k kind) *tally {
 
 // share adds a tally that another wait reports too.
 func (f *failures) share(t *tally) {
-	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.at()) != t {
+	if !slices.Contains(f.list[max(0, len(f.list)-8):], t) && f.find(t.root, t.group) != t {
 		f.list = append(f.list, t)
-		if at := t.at(); f.byRoot != nil && f.byRoot[at] == nil {
+		if at := (rootIn{t.root, t.group}); f.byRoot != nil && f.byRoot[at] == nil {
 			f.byRoot[at] = t
 		}
 	}
 }
 
-func (f *failures) find(at rootIn) *tally {
+func (f *failures) find(root *Error, g *Group) *tally {
 	if len(f.list) > 8 && f.byRoot == nil {
 		f.byRoot = make(map[rootIn]*tally)
 		// The first of several, as in a short list.
 		for _, t := range slices.Backward(f.list) {
 			if !t.reported.Load() {
-				f.byRoot[t.at()] = t
+				f.byRoot[rootIn{t.root, t.group}] = t
 			}
 		}
 	}
-	t := f.byRoot[at]
+	t := f.byRoot[rootIn{root, g}]
 	if f.byRoot == nil {
-		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.at() == at && !t.reported.Load() }); i >= 0 {
+		if i := slices.IndexFunc(f.list, func(t *tally) bool { return t.root == root && t.group == g && !t.reported.Load() }); i >= 0 {
 			t = f.list[i]
 		}
 	}
@@ -261,7 +272,7 @@ func (f *failures) unreported() []*tally {
 // settle records that a wait has reported t. The list is cleaned up when half of its tallies may
 // have been reported.
 func (f *failures) settle(t *tally) {
-	if at := t.at(); f.byRoot[at] == t {
+	if at := (rootIn{t.root, t.group}); f.byRoot[at] == t {
 		delete(f.byRoot, at)
 	}
 	k := kind{t.root.Task, t.root.likeness.text, t.group}
@@ -301,7 +312,7 @@ func (f *Failures) add(tallies []*tally) {
 			if len(f.byKind) >= maxKinds && f.byKind[k] == nil {
 				k = otherKind(nil)
 			}
-			if same := f.byKind[k]; same != nil {
+			if same := f.byKind[k]; same != nil && !same.reported.Load() {
 				same.failed += t.failed
 				same.dropped += t.dropped
 				same.countAll(t)
@@ -326,7 +337,9 @@ func (f *Failures) add(tallies []*tally) {
 // take adds tallies that the caller will report, so that no other wait has to.
 func (f *Failures) take(tallies []*tally) {
 	for _, t := range tallies {
-		t.reported.Store(true)
+		if t.reportedBy(nil) {
+			t.reported.Store(true)
+		}
 	}
 	f.tallies = append(f.tallies, tallies...)
 }
@@ -341,13 +354,13 @@ func (f *Failures) Add(more *Failures) {
 func (f *Failures) Report() error {
 	tallies := f.tallies
 	*f = Failures{}
-	return report(tallies)
+	return report(tallies, nil)
 }
 
-// report marks the tallies as reported and joins their root failures in the order in which the
-// tasks were generated. Failures that are alike become a summary, and each has the number of
-// tasks that were not run. Storage is no longer marked as failed because of them.
-func report(tallies []*tally) error {
+// report settles the tallies (see settleAll) for a wait inside of a group, or of none, and joins their root failures in the order in
+// which the tasks were generated. Failures that are alike become a summary, and each has the number of
+// tasks that were not run.
+func report(tallies []*tally, inside *Group) error {
 	if len(tallies) == 0 {
 		return nil
 	}
@@ -361,7 +374,6 @@ func report(tallies []*tally) error {
 			continue
 		}
 		counted[t] = true
-		t.reported.Store(true)
 		dropped += t.dropped
 		k := kind{label: t.root.Task, text: t.root.likeness.text}
 		if t.others || known[k] == nil && len(known) >= maxKinds {
@@ -376,7 +388,7 @@ func report(tallies []*tally) error {
 		l.failed += t.failed
 		l.countAll(t)
 	}
-	unmarkStorage(tallies)
+	settleAll(tallies, inside)
 	errs := make([]error, len(lines))
 	for i, l := range lines {
 		errs[i] = l.root.shown()
@@ -385,9 +397,13 @@ func report(tallies []*tally) error {
 			errs[i] = &summary{l.distinct.or(l.root), n - 1, l.others}
 		}
 	}
-	err := errors.Join(errs...)
-	if dropped > 0 {
-		return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)
+	return withDropped(errors.Join(errs...), dropped)
+}
+
+// withDropped adds the number of tasks that were not run to an error, if there are any.
+func withDropped(err error, dropped int) error {
+	if err == nil || dropped == 0 {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w (%d dependent tasks not run)", err, dropped)
 }

@@ -401,3 +401,20 @@ func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 		}
 	}
 }
+
+// A failure is not counted with one that has been reported meanwhile, of which nobody would hear any more.
+func TestFailuresAfterAReportedOneAreReported(t *testing.T) {
+	again := errors.New("again")
+	like := new(Graph).likenessOf(again)
+	failure := func() *tally {
+		return &tally{root: &Error{Task: "t", Cause: again, likeness: like}, failed: 1}
+	}
+	var f Failures
+	first := failure()
+	f.add([]*tally{first})
+	first.reported.Store(true)
+	f.add([]*tally{failure()})
+	if err := f.Report(); !errors.Is(err, again) {
+		t.Errorf("the second failure: %v", err)
+	}
+}

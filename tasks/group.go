@@ -24,6 +24,8 @@ type Group struct {
 	// no storage. It is set with the lock held.
 	abandoned atomic.Bool
 	waiters   []chan struct{}
+	// left says that nobody gets what its wait returns: failures go to the parent.
+	left atomic.Bool
 	// scope is that of the group's first task: its region's. When the group was abandoned, last was the number
 	// of the last task in the scope's family.
 	scope *Scope
@@ -80,12 +82,22 @@ func (g *Group) done() {
 	g.parent.done()
 }
 
-// reporter returns the innermost group, g or an enclosing one, that was not abandoned, or nil.
+// reporter returns the innermost group, g or an enclosing one, whose wait will report failures or has, or nil.
 func (g *Group) reporter() *Group {
-	for g != nil && g.abandoned.Load() {
+	for g != nil && (g.abandoned.Load() || g.left.Load()) {
 		g = g.parent
 	}
 	return g
+}
+
+// encloses reports whether g is inner, which may be nil, or one around it. nil is around all groups.
+func (g *Group) encloses(inner *Group) bool {
+	for ; inner != nil; inner = inner.parent {
+		if inner == g {
+			return true
+		}
+	}
+	return g == nil
 }
 
 // leftBehind reports whether g, or an enclosing group, was abandoned before a task was generated in the family of
@@ -140,7 +152,7 @@ func (t *tally) abandon() {
 }
 
 // Wait waits for all tasks of the group, including those generated during the wait, and returns
-// the first failure that no other wait has reported; the others count as reported. If ctx ends
+// the first failure that no wait inside the group has reported; the others count as reported. If ctx ends
 // first, its cause is returned and the group is abandoned: failures so far and later ones are
 // reported by the enclosing group and by waits of the scopes, but mark no storage, and tasks that
 // are dropped because their context ended do not count as failed. Wait leaves place, if there is
@@ -167,6 +179,7 @@ func (g *Group) Leave(ctx context.Context, place Place) {
 	if !g.await(ctx, place) {
 		return
 	}
+	g.left.Store(true)
 	for _, t := range g.take() {
 		g.parent.fail(t)
 	}

@@ -46,51 +46,55 @@ func (n *Node) Dropped() bool {
 	return n.outcome == dropped
 }
 
-// ReportFailure says that the caller reports the failure that prevented the task from running.
-// The caller must hold the task, which must be complete. No wait has to report the failure again,
+// ReportFailure returns err, with which the caller reports the failure that prevented the task from running, and the
+// number of other tasks that were not run because of it. The caller must hold the task, which must be complete.
+// Unless the failure is that of a taskgroup which is not around the task, no wait has to report it again,
 // and storage is no longer marked as failed because of it.
-func (n *Node) ReportFailure() {
-	n.reportPredecessor(false)
+func (n *Node) ReportFailure(err error) error {
+	_, dropped := n.reportPredecessor(false)
+	return withDropped(err, dropped)
 }
 
 // ReportPredecessor returns the failure of a predecessor, nil if none has failed, and marks it as
 // reported like ReportFailure. It is for a task that runs all the same (Task.Always) and has
 // started.
 func (n *Node) ReportPredecessor() error {
-	if failed := n.reportPredecessor(true); failed != nil {
-		return n.dependentError(failed)
-	}
-	return nil
-}
-
-// reportPredecessor marks the failure of a predecessor as reported and returns it. run says that
-// the task itself runs.
-func (n *Node) reportPredecessor(run bool) *Error {
-	s := n.scope
-	s.lock()
-	failed := n.failedBy.Load()
-	if failed == nil || !run && n.outcome != dropped {
-		s.unlock()
+	failed, dropped := n.reportPredecessor(true)
+	if failed == nil {
 		return nil
 	}
+	return withDropped(n.dependentError(failed), dropped)
+}
+
+// reportPredecessor marks the failure of a predecessor as reported and returns it, and the number of tasks that were not
+// run because of it. run says that the task itself runs.
+func (n *Node) reportPredecessor(run bool) (failed *Error, count int) {
+	s := n.scope
+	s.lock()
+	failed = n.failedBy.Load()
+	if failed == nil || !run && n.outcome != dropped {
+		s.unlock()
+		return nil, 0
+	}
+	inside := n.specials().group
 	var reported []*tally
 	report := func(t *tally) {
-		if !t.reported.Load() {
+		if t != nil && t.root == failed && t.reportedBy(inside) && !t.reported.Load() {
 			t.reported.Store(true)
 			reported = append(reported, t)
+			count += t.dropped
 		}
 	}
-	if t := failed.tally; t != nil && t.root == failed {
-		report(t) // the task may be a child of an exporting one, in another scope
-	}
-	for _, t := range s.failures.list {
-		if t.root == failed && t.failed > 0 {
-			report(t)
+	report(failed.tally) // the task may be a child of an exporting one, in another scope
+	for g := inside; ; g = g.parent {
+		report(s.failures.find(failed, g))
+		if g == nil {
+			break
 		}
 	}
 	s.unlock()
 	unmarkStorage(reported)
-	return failed
+	return failed, count
 }
 
 // Abandon says that nobody waits for an included task any longer, so that the scope reports its

@@ -695,7 +695,9 @@ func compareReport(err error, tallies []*modelTally) error {
 	var want []string
 	dropped := 0
 	for _, t := range tallies {
-		t.reported = true
+		if t.group.reporter() == nil {
+			t.reported = true // or else the group's own wait reports it, too
+		}
 		want = append(want, t.root)
 		dropped += t.dropped
 	}
@@ -886,8 +888,9 @@ func (h *history) cutWait() error {
 }
 
 // waitGroup waits for a group, with a context that has ended if the group has tasks.
-func (h *history) waitGroup() error {
-	g := h.groups[h.choose("group", len(h.groups))]
+func (h *history) waitGroup() error { return h.waitFor(h.groups[h.choose("group", len(h.groups))]) }
+
+func (h *history) waitFor(g *modelGroup) error {
 	h.say("wait for group %d", slices.Index(h.groups, g))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errCut)
@@ -1013,6 +1016,11 @@ func (h *history) rest() error {
 	h.pending = nil
 	if err := compareReport(h.scope.Wait(context.Background(), nil), pending); err != nil {
 		return err
+	}
+	for _, g := range h.groups {
+		if err := h.waitFor(g); err != nil {
+			return err
+		}
 	}
 	if !h.scope.Settled() || h.scope.Pending() {
 		return errors.New("the scope has something left")

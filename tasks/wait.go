@@ -11,6 +11,8 @@ type waiter struct {
 	upTo      uint64
 	remaining int
 	failures  failures
+	// inside is the taskgroup of who waits, or nil.
+	inside *Group
 	// done has room for one token.
 	done chan struct{}
 }
@@ -71,7 +73,9 @@ func (s *Scope) endWaitsLocked() {
 			return false
 		}
 		for _, t := range wt.failures.list {
-			t.reported.Store(true)
+			if t.reportedBy(wt.inside) {
+				t.reported.Store(true)
+			}
 		}
 		wt.done <- struct{}{}
 		return true
@@ -85,25 +89,31 @@ func (s *Scope) endWaitsLocked() {
 // is reported by every wait that is in progress when the task completes, or else by the next one;
 // after that storage is no longer marked as failed because of it. If ctx ends first, its cause is
 // returned, and nothing counts as reported. Wait leaves place, if there is one, while it blocks.
-func (s *Scope) Wait(ctx context.Context, place Place) error {
-	failed, complete := s.wait(ctx, place)
+//
+// Failures of a taskgroup's tasks are returned too, and reported by the group's own wait all the same: see WaitIn.
+func (s *Scope) Wait(ctx context.Context, place Place) error { return s.WaitIn(ctx, place, nil) }
+
+// WaitIn is Wait for who is inside of a taskgroup, or of none: failures of tasks of this group, and of those around it, count
+// as reported.
+func (s *Scope) WaitIn(ctx context.Context, place Place, inside *Group) error {
+	failed, complete := s.wait(ctx, place, inside)
 	if !complete {
 		return context.Cause(ctx)
 	}
-	return report(failed)
+	return report(failed, inside)
 }
 
 // Drain is Wait, but leaves the failures to the caller, who reports them with others. It returns
 // false if ctx has ended before the children are complete.
 func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
-	failed, complete := s.wait(ctx, nil)
+	failed, complete := s.wait(ctx, nil, nil)
 	into.take(failed)
 	return complete
 }
 
 // wait waits for the children generated so far and returns the failures to report, or, if ctx
 // ends first, none.
-func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complete bool) {
+func (s *Scope) wait(ctx context.Context, place Place, inside *Group) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
 		failed := s.takeFailuresLocked()
@@ -112,7 +122,7 @@ func (s *Scope) wait(ctx context.Context, place Place) (failed []*tally, complet
 		return failed, true
 	}
 	wt := s.newWaiterLocked()
-	wt.upTo, wt.remaining = s.family.last, s.live
+	wt.upTo, wt.remaining, wt.inside = s.family.last, s.live, inside
 	wt.failures.list = append(wt.failures.list, s.takeFailuresLocked()...)
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
