@@ -234,8 +234,6 @@ func onEveryMemoryPath(t *testing.T, test func(t *testing.T, rt *vkomp.Runtime, 
 	}
 }
 
-// What is mapped as an image of a value in one place, and as a slice or as another image in another, is refused, and nothing
-// is copied: the two have different sizes on the device.
 // Only the first byte of a value has a device address: the bytes of its image are others than the value's.
 func TestMappedPtrOfAnImage(t *testing.T) {
 	type value struct{ a [16]int32 }
@@ -255,6 +253,8 @@ func TestMappedPtrOfAnImage(t *testing.T) {
 	})
 }
 
+// What is mapped as an image of a value in one place, and as a slice or as another image in another, is refused, and nothing
+// is copied: the two have different sizes on the device.
 func TestImagesAndSlicesOfTheSameStorage(t *testing.T) {
 	type value [16]int32
 	type small struct{ N int32 }

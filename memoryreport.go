@@ -53,9 +53,9 @@ type HeapMemory struct {
 
 	// Storage is the memory of mapped slices and allocations, Staging the buffers for
 	// copies between the heap and the host, Pinned the pinned storage that the driver has
-	// allocated, External the memory of [Device.AllocExternal] and [Device.ImportMemory], which
-	// counts on the device that has exported it, too, and Total the sum. The PeakBlockBytes of Total is exact; its PeakLiveBytes is
-	// an upper bound if more than one was used.
+	// allocated, External the memory of [Device.AllocExternal] and of [Device.ImportMemory], which
+	// the device that has exported it counts, too, and Total the sum. The PeakBlockBytes of Total
+	// is exact; its PeakLiveBytes is an upper bound if more than one was used.
 	Total    MemoryStats `json:"total"`
 	Storage  MemoryStats `json:"storage"`
 	Staging  MemoryStats `json:"staging"`

@@ -116,7 +116,7 @@ func (m *Memory) endImport(b *importedBlock) {
 	m.imports.remove(b, p)
 	m.device.DestroyBlock(b.block)
 	if b.allocated {
-		m.taken.remove(p.MemoryTypes[b.block.MemoryType].Heap, b.block.Size)
+		m.taken.remove(m.heapOf(&b.block), b.block.Size)
 	}
 	b.pin.Unpin()
 }

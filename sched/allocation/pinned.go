@@ -50,7 +50,7 @@ func (m *Memory) AllocatePinned(size uint64) (*Allocation, error) {
 		return nil, err
 	}
 	clear(unsafe.Slice((*byte)(b.Host), size))
-	m.taken.add(p.MemoryTypes[memoryType].Heap, b.Size)
+	m.taken.add(m.heapOf(&b), b.Size)
 	m.imports.add(&importedBlock{block: b, allocated: true}, p)
 	return m.newPinned(memory.Storage{
 		Block: memory.HeapBlock{ID: uint64(b.Buffer), Size: b.Size, Address: b.Address}, Size: size, Own: b.Host,

@@ -80,7 +80,7 @@ func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 	}
 	for _, b := range m.imports.blocks {
 		if b.allocated {
-			heaps[m.device.Properties().MemoryTypes[b.block.MemoryType].Heap].Pinned.Add(b.block.Size)
+			heaps[m.heapOf(&b.block)].Pinned.Add(b.block.Size)
 		}
 	}
 	m.imports.mu.Unlock()
@@ -122,28 +122,36 @@ func (t *taken) add(bytes uint64) {
 func (f *footprint) add(heap int, bytes uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.addLocked(heap, bytes)
+}
+
+func (f *footprint) addLocked(heap int, bytes uint64) {
 	f.heaps[heap].add(bytes)
 	f.all.add(bytes)
 }
 
 // addExternal is add for a block that belongs to no allocator, and removeExternal the opposite.
 func (f *footprint) addExternal(heap int, bytes uint64) {
-	f.add(heap, bytes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.addLocked(heap, bytes)
 	f.heaps[heap].external.Add(bytes)
 }
 
 func (f *footprint) removeExternal(heap int, bytes uint64) {
-	f.remove(heap, bytes)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.removeLocked(heap, bytes)
 	f.heaps[heap].external.Remove(bytes)
 }
 
 func (f *footprint) remove(heap int, bytes uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.removeLocked(heap, bytes)
+}
+
+func (f *footprint) removeLocked(heap int, bytes uint64) {
 	f.heaps[heap].bytes -= bytes
 	f.all.bytes -= bytes
 }
