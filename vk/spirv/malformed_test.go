@@ -204,6 +204,8 @@ func TestMalformedPushConstants(t *testing.T) {
 			[][]uint32{op(opTypeRuntimeArray, runtime, idUint), op(opTypeStruct, block, runtime), op(opTypePointer, pointer, 9, block)}, "push constants end in an array without a length"},
 		{"too large", [][]uint32{op(opMemberDecorate, block, 0, decorationOffset, 0xfffffffe)},
 			[][]uint32{op(opTypeStruct, block, idUint), op(opTypePointer, pointer, 9, block)}, "push constants take 4294967298 bytes"},
+		{"too large in whole words", [][]uint32{op(opMemberDecorate, block, 0, decorationOffset, 0xfffffff9)},
+			[][]uint32{op(opTypeStruct, block, idUint), op(opTypePointer, pointer, 9, block)}, "push constants take 4294967293 bytes"},
 		{"two blocks", [][]uint32{op(opMemberDecorate, block, 0, decorationOffset, 0)},
 			[][]uint32{op(opTypeStruct, block, idUint), op(opTypePointer, pointer, 9, block), op(opVariable, pointer, 34, 9)}, "a second PushConstant variable of one entry point, after %34"},
 	}
