@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 )
@@ -284,8 +285,31 @@ func (f *failures) settle(t *tally) {
 	}
 	f.settled++
 	if 2*f.settled >= len(f.list) {
-		f.list, f.settled = f.unreported(), 0
+		f.cleanUp()
 	}
+}
+
+// giveBack adds the tallies that a wait which was given up has not reported, except for those that other waits in progress
+// will report.
+func (f *failures) giveBack(given *failures, awaited map[*tally]bool) {
+	for _, t := range given.unreported() {
+		if !awaited[t] {
+			f.list = append(f.list, t)
+		}
+	}
+	f.byRoot = nil
+	for k, t := range given.byKind {
+		if !awaited[t] && f.ofKind(k) == nil {
+			f.byKind[k] = t
+		}
+	}
+}
+
+// cleanUp removes the tallies that other waits have reported.
+func (f *failures) cleanUp() {
+	f.list, f.settled = f.unreported(), 0
+	maps.DeleteFunc(f.byRoot, func(_ rootIn, t *tally) bool { return t.reported.Load() })
+	maps.DeleteFunc(f.byKind, func(_ kind, t *tally) bool { return t.reported.Load() })
 }
 
 // Failures collects failures of scopes that will get no more tasks, to be reported together.

@@ -342,6 +342,54 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// A program that looks for failures again and again, without waiting for long, keeps one failure of those that are alike.
+func TestFailuresOfWaitsThatWereCutTakeLittleMemory(t *testing.T) {
+	const n = 100
+	s := newScript()
+	s.add(Task{Label: "slow"})
+	fail := func(n int) {
+		for range n {
+			s.add(Task{Label: "t"})
+			s.complete("t", errBroken)
+		}
+	}
+	for range n {
+		ctx, cut := context.WithCancelCause(context.Background())
+		s.add(Task{Label: "t"})
+		wait := startWait(s.scope, ctx)
+		s.complete("t", errBroken)
+		cut(errCut)
+		if err := <-wait; err != errCut {
+			t.Fatal(err)
+		}
+		fail(1)
+	}
+	if kept := len(s.scope.failures.list); kept != 1 {
+		t.Errorf("%d tallies of failures that are alike", kept)
+	}
+	// Another wait in progress reports what one that is cut has found.
+	last := startWait(s.scope, context.Background())
+	ctx, cut := context.WithCancelCause(context.Background())
+	wait := startWait(s.scope, ctx)
+	cut(errCut)
+	if err := <-wait; err != errCut {
+		t.Fatal(err)
+	}
+	fail(n)
+	if kept := len(s.scope.failures.list); kept != 1 {
+		t.Errorf("%d tallies of failures that no wait will report, want 1", kept)
+	}
+	s.complete("slow", nil)
+	for _, want := range []struct {
+		err  error
+		more int
+	}{{<-last, 2*n - 1}, {s.waitNow(), n - 1}} {
+		if text := fmt.Sprintf("task \"t\": broken (and %d more like it)", want.more); want.err == nil || want.err.Error() != text {
+			t.Errorf("got %v, want %s", want.err, text)
+		}
+	}
+}
+
 // Of tasks that fail with the same error only one failure is kept, and a few if each wraps the
 // error anew.
 func TestFailuresThatAreTheSameAreKeptOnce(t *testing.T) {

@@ -116,14 +116,14 @@ func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
 func (s *Scope) wait(ctx context.Context, place Place, inside *Group) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
-		failed := s.takeFailuresLocked()
+		failed := s.takeFailuresLocked().list
 		s.restLocked()
 		s.unlock()
 		return failed, true
 	}
 	wt := s.newWaiterLocked()
 	wt.upTo, wt.remaining, wt.inside = s.family.last, s.live, inside
-	wt.failures.list = append(wt.failures.list, s.takeFailuresLocked()...)
+	wt.failures = s.takeFailuresLocked()
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
 	s.graph.beforeWait()
@@ -171,13 +171,14 @@ func unmarkStorage(reported []*tally) {
 	}
 }
 
-// takeFailuresLocked returns the failures that no other wait has reported.
-func (s *Scope) takeFailuresLocked() []*tally {
+// takeFailuresLocked removes the failures of the scope and returns those that no other wait has reported.
+func (s *Scope) takeFailuresLocked() failures {
 	if len(s.failures.list) == 0 {
-		return nil
+		return failures{}
 	}
-	failed := s.failures.unreported()
+	failed := s.failures
 	s.failures = failures{}
+	failed.cleanUp()
 	return failed
 }
 
@@ -214,12 +215,7 @@ func (s *Scope) abandon(wt *waiter) bool {
 			awaited[t] = true
 		}
 	}
-	for _, t := range wt.failures.unreported() {
-		if !awaited[t] {
-			s.failures.list = append(s.failures.list, t)
-		}
-	}
-	s.failures.byRoot = nil
+	s.failures.giveBack(&wt.failures, awaited)
 	wt.failures = failures{}
 	s.spareWaiters = append(s.spareWaiters, wt)
 	return true
@@ -238,7 +234,7 @@ func (s *Scope) Settle(into *Failures) bool {
 	s.lock()
 	var failed []*tally
 	if s.live == 0 && !s.lastingLocked() {
-		failed = s.takeFailuresLocked()
+		failed = s.takeFailuresLocked().list
 	}
 	settled := s.live == 0 && len(s.failures.unreported()) == 0
 	s.unlock()
