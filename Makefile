@@ -67,12 +67,15 @@ test-second-vk:
 
 # The other way round, without what takes seconds: lavapipe as a graphics card with the queues of an
 # NVIDIA H100, whose memory the host maps and does not cache, and SwiftShader with its one queue and
-# memory that the host does not map. Random histories and programs run on both as on the first.
+# memory that the host does not map. Random histories and programs run on both as on the first. Last a
+# program that sees the devices of both drivers.
 crossed: layers
 	scripts/setup test
 	VKOMP_MANYQUEUE_FAMILIES=GCT16,T2,CT8 DRIVERS=lavapipe LAYER="discrete manyqueue" scripts/test -short $(QUEUE_PACKAGES)
 	DRIVERS=swiftshader LAYER=discrete VKOMP_DISCRETE_PROFILE=nobar scripts/test -short $(QUEUE_PACKAGES)
 	LAYER="discrete manyqueue" scripts/test ./tests -run $(RANDOM_TESTS)
+	DRIVERS=both scripts/test -short .
+	DRIVERS=both scripts/test ./cmd/vkomp-demo -run Scripts
 
 # Foreign work between tasks, 10,000 rounds a way, 1,000 rounds of pauses, and 2,000 runtimes
 # one after another; random histories and programs with memory in every other shape; then ten

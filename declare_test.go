@@ -93,7 +93,7 @@ func TestDeclarationThatOneDeviceRefusesIsMadeOnNone(t *testing.T) {
 	} {
 		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: devices[1], Maps: []vkomp.Arg{c.mapped}}))
 		err := rt.DeclareTarget(ctx, vkomp.DeclareTarget{Label: "globals", Enter: []vkomp.Arg{vkomp.To(x)}})
-		refused(t, what, err, vkomp.ErrAssociated, "globals", "device 1")
+		refused(t, what, err, vkomp.ErrAssociated, "globals", fmt.Sprintf("device %d", devices[1].Number()))
 		if present(devices[0], x) {
 			t.Errorf("%s: one device refused the storage and another has it", what)
 		}

@@ -31,10 +31,12 @@ func TestMain(m *testing.M) {
 // Each script is a group of command lines with their output and exit status. Every line runs in a
 // process of its own.
 func TestScripts(t *testing.T) {
+	initial := vktest.Open(t).NumDevices()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("INITIAL", strconv.Itoa(initial)) // the number of the initial device
 			// Scripts use the Vulkan driver of this process.
 			for _, variable := range os.Environ() {
 				for _, prefix := range []string{"VK_", "LP_", "LD_", "XDG_"} {
