@@ -315,16 +315,17 @@ func (f *failures) cleanUp() {
 // Failures collects failures of scopes that will get no more tasks, to be reported together.
 type Failures struct {
 	tallies []*tally
-	byKind  map[kind]*tally
+	// byKind says where in tallies failures of a kind are that no taskgroup has to report.
+	byKind map[kind]int
 	// sweep is the number of tallies at which reported ones are dropped.
 	sweep int
 }
 
 // add adds tallies that no wait has reported. Failures that are alike, and that no taskgroup has to
-// report, become one.
+// report, become one, which is a tally without a scope: others may still read those of scopes.
 func (f *Failures) add(tallies []*tally) {
 	if f.byKind == nil {
-		f.byKind = make(map[kind]*tally)
+		f.byKind = make(map[kind]int)
 	}
 	var merged []*tally
 	for _, t := range tallies {
@@ -333,21 +334,30 @@ func (f *Failures) add(tallies []*tally) {
 		}
 		if t.group.reporter() == nil {
 			k := kind{label: t.root.Task, text: t.root.likeness.text}
-			if len(f.byKind) >= maxKinds && f.byKind[k] == nil {
+			at, known := f.byKind[k]
+			if !known && len(f.byKind) >= maxKinds {
 				k = otherKind(nil)
+				at, known = f.byKind[k]
 			}
-			if same := f.byKind[k]; same != nil && !same.reported.Load() {
-				same.failed += t.failed
-				same.dropped += t.dropped
-				same.countAll(t)
+			if known && !f.tallies[at].reported.Load() {
+				same := f.tallies[at]
+				if same.scope != nil {
+					merged = append(merged, same)
+					same = &tally{root: same.root, seq: same.seq}
+					same.include(f.tallies[at])
+					f.tallies[at] = same
+				}
+				same.include(t)
 				same.others = same.others || k == otherKind(nil)
-				t.reported.Store(true)
 				merged = append(merged, t)
 				continue
 			}
-			f.byKind[k] = t
+			f.byKind[k] = len(f.tallies)
 		}
 		f.tallies = append(f.tallies, t)
+	}
+	for _, t := range merged {
+		t.reported.Store(true)
 	}
 	unmarkStorage(merged)
 	if len(f.tallies) > max(f.sweep, 64) {
@@ -356,6 +366,14 @@ func (f *Failures) add(tallies []*tally) {
 		f.add(all)
 		f.sweep = 2 * len(f.tallies)
 	}
+}
+
+// include counts the tasks of another tally too.
+func (t *tally) include(o *tally) {
+	t.failed += o.failed
+	t.dropped += o.dropped
+	t.others = t.others || o.others
+	t.countAll(o)
 }
 
 // take adds tallies that the caller will report, so that no other wait has to.

@@ -450,6 +450,37 @@ func TestFailuresOfFinishedScopesAreTheirGroupsFirst(t *testing.T) {
 	}
 }
 
+// Tallies of scopes stay as they are when they are collected, since tasks of other scopes may still look at them.
+func TestFailuresThatAreCollectedStayAsTheyAre(t *testing.T) {
+	var all Failures
+	var scopes []*script
+	var was []tally
+	for range 3 {
+		s := newScript()
+		s.add(Task{Label: "t", Depend: s.use(DependOut, "x")})
+		s.complete("t", errBroken)
+		scopes = append(scopes, s)
+	}
+	var tallies []*tally
+	for _, s := range scopes {
+		tallies = append(tallies, s.scope.failures.list...)
+	}
+	for _, t := range tallies {
+		was = append(was, tally{failed: t.failed, dropped: t.dropped, distinct: t.distinct})
+	}
+	for _, s := range scopes {
+		s.scope.Settle(&all)
+	}
+	for i, k := range tallies {
+		if k.failed != was[i].failed || k.dropped != was[i].dropped || len(k.distinct) != len(was[i].distinct) {
+			t.Errorf("the tally of scope %d counts %d failed tasks now, it had %d", i, k.failed, was[i].failed)
+		}
+	}
+	if err := all.Report(); err == nil || err.Error() != `task "t": broken (and 2 more like it)` {
+		t.Errorf("the report: %v", err)
+	}
+}
+
 // A failure is not counted with one that has been reported meanwhile, of which nobody would hear any more.
 func TestFailuresAfterAReportedOneAreReported(t *testing.T) {
 	again := errors.New("again")
