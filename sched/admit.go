@@ -253,8 +253,8 @@ func (t *target) leaves(section memory.Section) bool {
 
 // noteAbsentExitLocked records that an item of t's exit is absent so far (see presence.absentExits).
 func (s *Scheduler) noteAbsentExitLocked(t *target) {
-	if !t.notes.has(absentExit) {
-		t.notes |= absentExit
+	if !t.absentExit {
+		t.absentExit = true
 		s.presence.absentExits = append(s.presence.absentExits, t)
 	}
 }

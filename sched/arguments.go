@@ -263,7 +263,7 @@ func (t *target) argumentLocked(k int) (argument, error) {
 			return argument{}, fmt.Errorf("%w: binding %d of kernel %q: %d bytes of storage from %s on, the binding needs at least %d", kernel.ErrInvalidLaunch, k, t.Kernel.Name(), size, item.Label, least)
 		}
 	}
-	at := u.Present.Storage.Offset - state.Offset + u.Offset
+	at := blockAt(u.Present) + u.Offset
 	return argument{Allocation: state.Allocation, block: state, at: at, size: size, readOnly: readOnly, toEnd: b.ToEnd}, nil
 }
 

@@ -141,24 +141,19 @@ func TestDriverLeavesWorkInFlightToTheWaiter(t *testing.T) {
 	x, y := filled(16, 0), filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
 	q := r.s.order.All()[0]
-	r.s.mu.Lock()
-	submitted := r.s.order.Submissions()
-	r.s.mu.Unlock()
+	submitted := r.d.submissions()
 	r.d.hold()
 	synchronous := make(chan error)
 	go func() {
 		synchronous <- r.s.Run(context.Background(), r.region(launch{label: "synchronous", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true}))
 	}()
-	r.eventually("the construct drives", func() bool { return q.Drivers() == 1 && r.s.order.Submissions() == submitted+1 })
+	r.eventually("the construct drives", func() bool { return q.Drivers() == 1 && r.d.submissions() == submitted+1 })
 	before := r.wakeUps()
 	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(y)}, constant: 2})
 	if woken := r.wakeUps() - before; woken != 0 {
 		t.Errorf("the waiter was woken %d times beside a driver", woken)
 	}
-	r.s.mu.Lock()
-	first := r.s.order.Submissions() - 1
-	r.s.mu.Unlock()
-	r.d.advance(first)
+	r.d.advance(uint64(submitted + 1))
 	if err := <-synchronous; err != nil {
 		t.Error(err)
 	}

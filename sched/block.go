@@ -24,10 +24,10 @@ type blockState struct {
 	// place is the block's index among the allocation's blocks.
 	place  int32
 	goneBy *target
-	// image is not nil if the storage is an image of a value. It is an object of its own, because few
+	// image has the pointers in the storage if that is an image of a value, and is nil otherwise. It is an object of its own, because few
 	// blocks have one: without it a blockState fits into 512 bytes, and for larger objects that have
 	// pointers Go's allocator takes longer.
-	image *blockImage
+	image *transfer.Pointers
 	// filling is the entry number of the task that copies to the block, as long as the copy is
 	// neither made nor placed; otherwise it is 0.
 	filling uint64
@@ -50,12 +50,6 @@ type blockState struct {
 // storage has its contents and is the device's own.
 func (b *blockState) quiet() bool {
 	return b.filling == 0 && b.ignoring == 0 && b.broken == nil && !b.Shared && b.image == nil
-}
-
-// blockImage is what is known of a block that is an image of a value.
-type blockImage struct {
-	// pointers are the pointers in the image.
-	pointers transfer.Pointers
 }
 
 // stateOf returns the scheduler's record of a block.

@@ -199,16 +199,10 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	t := s.newTarget(&r)
 	t.dispatch.compound = c
 	if !s.useAll(t) || s.resolve(t, &r) != nil {
-		t.giveBack()
+		t.Recycle()
 		return false, nil
 	}
-	w := tasks.NewWork()
-	defer w.Finish()
-	if _, err := r.Add(ctx, &tasks.Task{Domain: s.domain, Runner: t}, w, nil); err != nil {
-		t.giveBack()
-		return true, err
-	}
-	return true, nil
+	return true, s.add(ctx, &r, t, nil, tasks.NewWork())
 }
 
 // useAll keeps the pipelines of a compound task until it is complete, and encodes its commands. It reports
@@ -251,8 +245,7 @@ func (s *Scheduler) useAll(t *target) bool {
 // present, or only tasks in flight keep it, if a task in flight copies or removes it whatever its reference
 // count, if the copy to it has failed, or if it is an image of a value.
 func (s *Scheduler) storageLocked(m *memory.Map) (block *memory.Present, offset uint64) {
-	block, offset, err := s.presence.table.Lookup(m.Section)
-	if err != nil || block == nil || block.Exiting() || !keptLocked(block, 0) {
+	if block, offset = s.keptLocked(m, 0); block == nil {
 		return nil, 0
 	}
 	if state := stateOf(block); state.ignoring != 0 || state.broken != nil || state.image != nil {

@@ -23,7 +23,7 @@ func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 		s.planFailureLocked(t)
 		if t.traits.has(observedRun) && t.heard != heardEnd {
 			t.node.Fail(err)
-			t.outcome = err
+			t.failed = err
 			w.Defer(t.end)
 			return
 		}
@@ -109,10 +109,10 @@ func (t *target) toldEnd(w *tasks.Work) {
 		s := t.s
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.concludeLocked(t, t.outcome, w)
+		s.concludeLocked(t, t.failed, w)
 	}()
 	t.awaitTold()
-	defer func() { t.Observer.End(t.outcome) }()
+	defer func() { t.Observer.End(t.failed) }()
 	t.tellDue()
 }
 
@@ -121,15 +121,14 @@ func (t *target) toldEnd(w *tasks.Work) {
 func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	t.letGoLocked()
 	s.endExitLocked(t, w)
-	t.filledLocked()
 	if err == nil && !t.Structured {
 		s.makeDormantLocked(t.entry.uses)
 	}
 	s.withdrawTransfersLocked(t)
 	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
 	t.parked.restart(w)
-	if t.notes.has(absentExit) {
-		t.notes &^= absentExit
+	if t.absentExit {
+		t.absentExit = false
 		i := slices.Index(s.presence.absentExits, t)
 		s.presence.absentExits = slices.Delete(s.presence.absentExits, i, i+1)
 	}
@@ -175,10 +174,11 @@ func (s *Scheduler) retryLocked(w *tasks.Work) {
 	}
 	t.to(taskCreated)
 	w.Restart(t.node)
+	before := s.life.starvations
 	w.Defer(func(w *tasks.Work) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if t.state != taskStarved {
+		if s.life.starvations == before {
 			s.retryLocked(w)
 		}
 	})

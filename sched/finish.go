@@ -41,7 +41,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 			}
 			t.exit.items = s.presence.table.BeginExit(t.Exit, t.exit.items)
 		}
-		if t.notes.has(absentExit) {
+		if t.absentExit {
 			// The exit may have found blocks other than those whose memory the task keeps.
 			for i := range t.exit.items {
 				t.pin(stateOf(t.exit.items[i].Present).Allocation)

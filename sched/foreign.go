@@ -26,9 +26,7 @@ type Foreign struct {
 // If there are waits, all exported memory counts as written by the task, since the foreign work may
 // have written any of it.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
-	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
-	t.observeJoin(n)
-	n.Hand(t)
+	t := s.takeOver(n)
 	t.node = n
 	s.mu.Lock()
 	q, err := s.orderLocked(t, n, f, w)
@@ -96,7 +94,7 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: nothing there is mapped", memory.ErrNotPresent)
 	}
 	m := stateOf(block).Allocation
-	return s.export(m, block.Storage.Offset-m.Offset+offset, host.Size)
+	return s.export(m, blockAt(block)+offset, host.Size)
 }
 
 // ExportPointer is Export for the size bytes to which a pointer points, or for all up to the end of the allocation if size

@@ -148,17 +148,8 @@ func onlyCounts(m *memory.Map, leaving bool) bool {
 // so: besides the tasks in flight, more than the given number of constructs refer to it, and nothing is
 // about to copy or remove it. Otherwise it returns nil.
 func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
-	block, offset, err := s.presence.table.Lookup(m.Section)
-	if err != nil || block == nil || block.Exiting() || m.Size == 0 {
-		return nil, 0
-	}
-	if s.pinnedInUseLocked(m.Section) {
-		return nil, 0
-	}
-	if !stateOf(block).quiet() {
-		return nil, 0
-	}
-	if !keptLocked(block, others) {
+	block, offset = s.keptLocked(m, others)
+	if block == nil || m.Size == 0 || s.pinnedInUseLocked(m.Section) || !stateOf(block).quiet() {
 		return nil, 0
 	}
 	return block, offset
@@ -171,10 +162,17 @@ func (s *Scheduler) pinnedInUseLocked(section memory.Section) bool {
 	return err != nil || a != nil && !a.Idle()
 }
 
-// keptLocked reports whether more than the given number of constructs refer to the block besides the tasks
-// in flight.
-func keptLocked(block *memory.Present, others int) bool {
+// keptLocked returns the block in which the item lies, and where, if no exit has begun to remove the block and more than
+// the given number of constructs refer to it besides the tasks in flight. Otherwise it returns nil.
+func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
+	block, offset, err := s.presence.table.Lookup(m.Section)
+	if err != nil || block == nil || block.Exiting() {
+		return nil, 0
+	}
 	count, infinite := block.Count()
 	state := stateOf(block)
-	return infinite || int(count) > len(state.holders)+int(state.residents)+others && count != math.MaxUint32
+	if !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
+		return nil, 0
+	}
+	return block, offset
 }

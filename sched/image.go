@@ -24,7 +24,7 @@ func (t *target) checkImagesLocked() error {
 	for i := range t.entry.uses {
 		u, m := &t.entry.uses[i], &t.Enter[i]
 		if u.Present != nil && u.Created && m.DeviceSize != 0 && m.Section == u.Present.Section {
-			stateOf(u.Present).image = new(blockImage)
+			stateOf(u.Present).image = new(transfer.Pointers)
 		}
 	}
 	for i := range t.entry.uses {
@@ -63,7 +63,7 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 		}
 		u := &t.entry.uses[image.Item]
 		state := stateOf(u.Present)
-		image.Attached = append(image.Attached[:0], state.image.pointers...)
+		image.Attached = append(image.Attached[:0], *state.image...)
 		for _, a := range image.Attach {
 			pointee := &t.entry.uses[a.Item]
 			if pointee.Present == nil || !u.Created && !pointee.Created {
@@ -92,7 +92,7 @@ func (t *target) attachLocked() {
 	for i := range t.Images {
 		image := &t.Images[i]
 		for _, p := range image.New {
-			stateOf(t.entry.uses[image.Item].Present).image.pointers.Point(p)
+			stateOf(t.entry.uses[image.Item].Present).image.Point(p)
 		}
 	}
 }

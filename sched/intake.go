@@ -262,9 +262,7 @@ func (s *Scheduler) noticeLocked(w *tasks.Work) {
 			urgency = order.Refill
 		}
 	}
-	for _, q := range s.order.All() {
-		s.flushLocked(q, urgency, w)
-	}
+	s.flushAllLocked(urgency, w)
 }
 
 // settleIntake starts what is in the intake and all that becomes ready by that, and gives others who do so some

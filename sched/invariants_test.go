@@ -18,7 +18,7 @@ func TestWrongTransitionsShow(t *testing.T) {
 	}{
 		"entered twice":    {func(_ *rig, d *target) { d.to(taskEntered); d.to(taskEntered) }, `"a" goes from entered to entered`},
 		"starved when in":  {func(_ *rig, d *target) { d.to(taskEntered); d.to(taskStarved) }, `"a" goes from entered to starved`},
-		"given back early": {func(_ *rig, d *target) { d.to(taskEntered); d.giveBack() }, `goes from entered to idle`},
+		"given back early": {func(_ *rig, d *target) { d.to(taskEntered); d.Recycle() }, `goes from entered to idle`},
 		"ended twice": {func(r *rig, d *target) {
 			d.to(taskComplete)
 			r.s.endLocked(d, nil, tasks.NewWork())

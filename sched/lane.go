@@ -67,7 +67,7 @@ func (l *ringLane) placeLocked(x *transfer.Transfer, c *transfer.Chunk, at, n ui
 		return err
 	}
 	stream := b.Level(where.Level)
-	timed := s.timeLocked(r.Queue, where.Level, t, x.Op, n)
+	timed := t.TimeLocked(r.Queue, where.Level, x.Op, n)
 	x.RecordChunk(stream, c, at, n)
 	timed.End(stream, vk.StageTransfer)
 	if x.Src != nil {

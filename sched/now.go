@@ -196,9 +196,5 @@ func (s *Scheduler) endNowLocked() {
 	p := &s.presence
 	p.removed = p.table.EndExit(p.left, p.removed)
 	clear(p.left)
-	w := tasks.Work{}
-	for i, block := range p.removed {
-		p.removed[i] = nil
-		s.goneLocked(block, &w)
-	}
+	s.goneAllLocked(new(tasks.Work))
 }

@@ -26,9 +26,8 @@ type observed struct {
 	items []ompt.MapItem
 	// timed has the timestamps of the task's commands.
 	timed trace.Task
-	// end is the method value of toldEnd, and outcome the task's failure, which toldEnd reports.
-	end     func(*tasks.Work)
-	outcome error
+	// end is the method value of toldEnd.
+	end func(*tasks.Work)
 	// due are operations of which the observer is told as soon as no lock is held, each with its begin and its
 	// end. dueTold counts these of which it has been told.
 	due     []*construct.Op
@@ -67,14 +66,6 @@ func traitsOf(by construct.Observer) (is traits) {
 	return is
 }
 
-// observeJoin is observe for the target of a task that is in the graph already. The task need not have
-// an observer.
-func (t *target) observeJoin(n *tasks.Node) {
-	if by, ok := n.Witness().(construct.Observer); ok {
-		t.observe(by)
-	}
-}
-
 // forgetObserved releases the observer, and clears what the task had for it.
 func (t *target) forgetObserved() {
 	if t.Observer == nil {
@@ -89,7 +80,7 @@ func (t *target) forgetObserved() {
 
 // reset clears what a task with these traits had for its observer.
 func (o *observed) reset(of traits) {
-	o.start, o.heard, o.outcome = startTold, heardNothing, nil
+	o.start, o.heard = startTold, heardNothing
 	if !of.has(observedOps) {
 		return
 	}
@@ -101,15 +92,12 @@ func (o *observed) reset(of traits) {
 	o.items = o.items[:0]
 }
 
-// tell tells the observer of the begin or the end of an operation. A nil operation is ignored.
-func (t *target) tell(end ompt.ScopeEndpoint, o *construct.Op) {
+// Tell implements transfer.Task. A nil operation is ignored.
+func (t *target) Tell(end ompt.ScopeEndpoint, o *construct.Op) {
 	if o != nil {
 		t.Observer.Op(end, o)
 	}
 }
-
-// Tell implements transfer.Task.
-func (t *target) Tell(end ompt.ScopeEndpoint, o *construct.Op) { t.Observer.Op(end, o) }
 
 // tellDue tells the observer of the operations that are due, with begin and end.
 func (t *target) tellDue() {
@@ -141,10 +129,10 @@ func (o *observed) dropDue() {
 func (t *target) tellPlaced(end ompt.ScopeEndpoint) {
 	for i := range t.transfers.All {
 		if x := &t.transfers.All[i]; x.ByCommand() && !x.Kind.FromHost() && !x.Kind.ToHost() {
-			t.tell(end, x.Op)
+			t.Tell(end, x.Op)
 		}
 	}
-	t.tell(end, t.submit)
+	t.Tell(end, t.submit)
 }
 
 // told records that Start has reported everything to the observer. After that the target may

@@ -74,9 +74,7 @@ func (s *Scheduler) observeEntryLocked(t *target) {
 		for i := range t.Exit {
 			m := &t.Exit[i]
 			if block, offset, err := s.presence.table.Lookup(m.Section); err == nil && block != nil && m.Size > 0 {
-				o.items = append(o.items, ompt.MapItem{
-					HostAddr: uintptr(m.Ptr), DeviceAddr: s.pointerIntoLocked(block, offset).Address, Bytes: m.Size, Flags: flagsOf(m, stateOf(block).Shared),
-				})
+				o.mapsLocked(s, m, stateOf(block), blockAt(block)+offset)
 			}
 		}
 	}

@@ -109,18 +109,18 @@ func (s *Scheduler) SubmitGathered() {
 	s.finishApart(w)
 }
 
-// refill is refillLocked for a caller that does not hold mu.
+// refill closes the pending batches of all queues that are about to become idle. It ends refilling.
 func (s *Scheduler) refill(w *tasks.Work) {
 	s.mu.Lock()
 	defer s.unlockLocked(w)
 	s.order.refilling = false
-	s.refillLocked(w)
+	s.flushAllLocked(order.Refill, w)
 }
 
-// refillLocked closes the pending batches of all queues that are about to become idle.
-func (s *Scheduler) refillLocked(w *tasks.Work) {
+// flushAllLocked is flushLocked for all queues.
+func (s *Scheduler) flushAllLocked(u order.Urgency, w *tasks.Work) {
 	for _, q := range s.order.All() {
-		s.flushLocked(q, order.Refill, w)
+		s.flushLocked(q, u, w)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		}
 	}
 	for _, c := range t.dispatch.plan.Calls {
-		timed := s.timeLocked(q, at.Level, t, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
+		timed := t.TimeLocked(q, at.Level, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
 		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
 		if t.dispatch.plan.Fold == 0 {
 			s.mergeLocked(stream, t.dispatch.kernel, 1)

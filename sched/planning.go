@@ -157,7 +157,7 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 	state := stateOf(block)
 	x.Block = block
 	if x.Image != nil {
-		x.Image.Attached = append(x.Image.Attached[:0], state.image.pointers...)
+		x.Image.Attached = append(x.Image.Attached[:0], *state.image...)
 	}
 	if at := blockAt(block) + offset; x.Kind == transfer.UpdateTo {
 		x.Dst, x.DstAt = state.Allocation, at

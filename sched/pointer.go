@@ -133,8 +133,7 @@ func (s *Scheduler) MappedStorage(host memory.Section) (Pointer, uint64) {
 
 // pointerIntoLocked returns the pointer to a byte of the block's storage.
 func (s *Scheduler) pointerIntoLocked(block *memory.Present, offset uint64) Pointer {
-	m := stateOf(block).Allocation
-	return s.pointers.To(m).Add(int64(block.Storage.Offset - m.Offset + offset))
+	return s.pointers.To(stateOf(block).Allocation).Add(int64(blockAt(block) + offset))
 }
 
 // Present reports whether the first byte of a section has corresponding storage. On a device that

@@ -82,7 +82,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	}
 	t.Values = nil
 	if err != nil {
-		t.giveBack()
+		t.Recycle()
 		return fmt.Errorf("target %q: %w", r.Label, err)
 	}
 	if r.Observer != nil {
@@ -131,9 +131,9 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 	if t.dispatch.plan, runs, err = planLaunch(t.Kernel, &t.Range, p, sizes, t.Values, t.dispatch.plan.Calls); err != nil {
 		return err
 	}
+	s.share(t)
 	if !runs {
 		// The task runs nothing, but keeps its maps and dependences.
-		s.share(t)
 		t.Kernel = nil
 		return nil
 	}
@@ -141,7 +141,6 @@ func (s *Scheduler) check(ctx context.Context, t *target) error {
 		return err
 	}
 	t.dispatch.push = t.Kernel.Push(t.dispatch.push, t.Values)
-	s.share(t)
 	return nil
 }
 

@@ -241,7 +241,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, gro
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
-		s.flushAllLocked(order.Gather, w)
+		s.flushAllLocked(order.Refill, w)
 		return
 	}
 	stream := b.Level(at.Level)

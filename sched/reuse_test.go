@@ -174,38 +174,6 @@ func TestRecycledTargetCarriesNothingOver(t *testing.T) {
 	}
 }
 
-// The scheduler may look once more at a target that has waited for memory, after its task is
-// complete: so such a target is not used for another task.
-func TestStarvedTargetIsNotUsedAgain(t *testing.T) {
-	r := newRig(t, memoryModes[0], 1)
-	defer r.close()
-	r.d.hold()
-	r.d.create = func(int) error {
-		if r.d.live >= 1 {
-			return errBlockMemory
-		}
-		return nil
-	}
-	for range 4 {
-		r.run(launch{label: "large", kernel: "set", args: []arg{from(array32(3 << 18))}})
-	}
-	r.s.mu.Lock()
-	starved := append([]*target(nil), r.s.life.starved...)
-	r.s.mu.Unlock()
-	if len(starved) != 3 {
-		t.Fatalf("%d tasks are starved", len(starved))
-	}
-	r.d.release()
-	r.taskwait()
-	for _, spare := range r.s.spares() {
-		for _, s := range starved {
-			if spare == s {
-				t.Error("a target that starved was given back")
-			}
-		}
-	}
-}
-
 // Contexts of included tasks end at random moments, among deferred tasks. Tasks whose construct
 // no longer waits go on: each does its work once, and no target is taken for that of another
 // task.

@@ -203,9 +203,11 @@ type life struct {
 	wake *sync.Cond
 	// live counts the tasks that have entered and are not complete. starved are tasks that found
 	// no memory while others were live. When one of the others is complete, the first starved
-	// task tries again, and after that the next one, unless the first has starved once more.
-	live    int
-	starved []*target
+	// task tries again, and after that the next one, unless a task has found no memory meanwhile:
+	// starvations counts how often one has.
+	live        int
+	starved     []*target
+	starvations uint64
 	// first is the task, or nil, that has starved for staging memory and for which all of that is
 	// reserved: tasks that need less would otherwise pass it again and again. It is not in starved,
 	// and tries again before those.
@@ -402,9 +404,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.refuses.Store(true)
 	s.kernels.DropAheadLocked()
 	var w tasks.Work
-	for _, q := range s.order.All() {
-		s.flushLocked(q, order.AtOnce, &w)
-	}
+	s.flushAllLocked(order.AtOnce, &w)
 	s.intake.open.Store(false)
 	s.unlockLocked(&w)
 	w.Run()

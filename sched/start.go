@@ -15,10 +15,17 @@ import (
 // Join takes over a started task without work of its own from its runner, so that the device keeps
 // the task's place in the order.
 func (s *Scheduler) Join(n *tasks.Node, w *tasks.Work) {
+	s.takeOver(n).Start(n, w)
+}
+
+// takeOver returns a target for a task without work of its own, which has been started by another runner.
+func (s *Scheduler) takeOver(n *tasks.Node) *target {
 	t := s.newTarget(&Region{Construct: construct.Construct{NoWait: true}})
-	t.observeJoin(n)
+	if by, ok := n.Witness().(construct.Observer); ok {
+		t.observe(by)
+	}
 	n.Hand(t)
-	t.Start(n, w)
+	return t
 }
 
 // Start implements tasks.Runner. It enters the task's storage and places its commands, and tells the
@@ -101,7 +108,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 		if errors.Is(err, memory.ErrOutOfMemory) && s.life.live > 0 {
 			// Tasks in flight will give memory back.
 			t.to(taskStarved)
-			t.notes |= single
+			s.life.starvations++
 			if s.life.first == nil && errors.Is(err, transfer.ErrStagingTaken) {
 				s.life.first = t
 			} else {
@@ -182,7 +189,8 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 	}
 	if err := s.placeLocked(t, w); err != nil {
 		s.endLocked(t, err, w)
-		s.flushAllLocked(urgency, w)
+		// Those of its commands that were placed may be the only ones of their queue.
+		s.flushAllLocked(max(urgency, order.Refill), w)
 		return
 	}
 	last := s.order.Of(t.order.At)
@@ -210,14 +218,6 @@ func (s *Scheduler) refillAfterLocked(w *tasks.Work) {
 	if !w.Empty() && !s.order.refilling {
 		s.order.refilling = true
 		w.Defer(s.order.later)
-	}
-}
-
-// flushAllLocked submits what is due on all queues after a task could not be placed: those of its
-// commands that were placed may be the only ones of their queue, so that nobody else submits them.
-func (s *Scheduler) flushAllLocked(urgency order.Urgency, w *tasks.Work) {
-	for _, q := range s.order.All() {
-		s.flushLocked(q, max(urgency, order.Refill), w)
 	}
 }
 

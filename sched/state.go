@@ -99,16 +99,3 @@ const (
 )
 
 func (k traits) has(some traits) bool { return k&some != 0 }
-
-// notes are facts about a target in addition to its state. Once the task has started, Scheduler.mu
-// guards them. They are not part of traits, which are read without the lock.
-type notes uint8
-
-const (
-	// single: the target is not used again for another task.
-	single notes = 1 << iota
-	// absentExit: the target is in presence.absentExits.
-	absentExit
-)
-
-func (k notes) has(some notes) bool { return k&some != 0 }

@@ -31,7 +31,8 @@ type target struct {
 	// parked are the tasks that cannot enter before this one has ended.
 	parked parkedTasks
 	state  taskState
-	notes  notes
+	// absentExit says that the target is in presence.absentExits.
+	absentExit bool
 	// lane is what Lane returns.
 	lane ringLane
 	// awaited is what the task shares with the construct that waits for it, or nil.
@@ -58,15 +59,10 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	return t
 }
 
-// Recycle implements tasks.Runner.
-func (t *target) Recycle() { t.giveBack() }
-
-// giveBack resets the target and keeps it for another task. Nothing may refer to it any more.
-func (t *target) giveBack() {
+// Recycle implements tasks.Runner. It resets the target and keeps it for another task. Nothing may refer to
+// it any more.
+func (t *target) Recycle() {
 	t.unpin()
-	if t.notes.has(single) {
-		return
-	}
 	t.forgetObserved()
 	// The fields are reset one by one, because a literal of this size would be built on the stack
 	// and copied.
@@ -84,7 +80,7 @@ func (t *target) giveBack() {
 	t.order.Reset()
 	t.exit.reset()
 	t.to(taskIdle)
-	t.traits, t.notes, t.awaited = 0, 0, nil
+	t.traits, t.absentExit, t.awaited = 0, false, nil
 	t.s.spare.Put(t)
 }
 

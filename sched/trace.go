@@ -22,21 +22,14 @@ func (s *Scheduler) submitPending() {
 	defer w.Finish()
 	s.mu.Lock()
 	defer s.unlockLocked(w)
-	for _, q := range s.order.All() {
-		s.flushLocked(q, order.AtOnce, w)
-	}
+	s.flushAllLocked(order.AtOnce, w)
 }
 
-// TimeLocked implements transfer.Task.
-func (t *target) TimeLocked(q *order.Queue, level int32, op *construct.Op, bytes uint64) trace.Timing {
-	return t.s.timeLocked(q, level, t, op, bytes)
-}
-
-// timeLocked begins the timing of commands of the task that are placed next (see
+// TimeLocked implements transfer.Task. It begins the timing of commands of the task that are placed next (see
 // trace.Stamps.Begin). op is nil if the task has no observer that hears of operations.
-func (s *Scheduler) timeLocked(q *order.Queue, level int32, t *target, op *construct.Op, amount uint64) trace.Timing {
+func (t *target) TimeLocked(q *order.Queue, level int32, op *construct.Op, amount uint64) trace.Timing {
 	if op == nil {
 		return trace.Timing{} // This is inlined, and all that is done where there is no tool.
 	}
-	return s.stamps.Begin(q, level, &t.timed, op, amount)
+	return t.s.stamps.Begin(q, level, &t.timed, op, amount)
 }

@@ -63,7 +63,7 @@ func (s *Scheduler) reap(wait *order.Wait, err error) {
 	}
 	s.arriveLocked(wait.Queue, reached)
 	// The queues get more work before the tasks finish, whose copies to the host may take long.
-	s.refillLocked(w)
+	s.flushAllLocked(order.Refill, w)
 	s.unlockLocked(w)
 	s.finishDone(w)
 }

@@ -40,16 +40,6 @@ func NewFrontier(points ...Point) Frontier {
 	return f
 }
 
-// FrontierIn returns the frontier of p and keeps it in buf, which must have room
-// for a point. It allocates no memory until another queue is added.
-func FrontierIn(buf []Point, p Point) Frontier {
-	if p.Value == 0 {
-		return Frontier{points: buf[:0]}
-	}
-	buf[0] = p
-	return Frontier{points: buf[:1]}
-}
-
 // FrontierOf returns the frontier of points, which it sorts and keeps. They must
 // name different queues and have values above 0.
 func FrontierOf(points []Point) Frontier {

@@ -92,26 +92,6 @@ func TestFrontierStringSortsByQueue(t *testing.T) {
 	}
 }
 
-func TestFrontierInNeedsNoMemory(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() {
-		var buf [1]Point
-		if f := FrontierIn(buf[:], Point{Queue: 3, Value: 7}); f.Value(3) != 7 || f.Len() != 1 {
-			t.Errorf("got %v", f.Len())
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	var buf [1]Point
-	if f := FrontierIn(buf[:], Point{Queue: 3}); !f.Empty() {
-		t.Errorf("the beginning of a timeline is %v", f)
-	}
-	f := FrontierIn(buf[:], Point{Queue: 3, Value: 7})
-	f.Add(Point{Queue: 2, Value: 5})
-	if got := f.String(); got != "{2:5 3:7}" {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestFrontierOfSortsItsPointsInPlace(t *testing.T) {
 	points := []Point{{Queue: 3, Value: 7}, {Queue: 1, Value: 2}, {Queue: 2, Value: 9}}
 	if n := testing.AllocsPerRun(100, func() {

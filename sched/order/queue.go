@@ -91,7 +91,7 @@ func (q *Queue) Pending() *Batch { return q.pending }
 
 // Idle reports whether nothing is in flight on any queue, or collects to be submitted.
 func (o *Queues) Idle() bool {
-	return !slices.ContainsFunc(o.all, func(q *Queue) bool { return len(q.inFlight) > 0 || !q.pending.Empty() })
+	return !slices.ContainsFunc(o.all, func(q *Queue) bool { return !q.isIdle() })
 }
 
 // Gathering reports whether the queue is idle, and its pending batch waits for more commands.

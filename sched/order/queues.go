@@ -39,10 +39,10 @@ type Queues struct {
 	clock func() time.Duration
 	// mu is the lock that guards the queues.
 	mu sync.Locker
-	// submissions counts the submissions of all queues, and closings the batches that were closed.
-	// hostReached is the clock of the device writes that the host sees.
-	submissions, closings uint64
-	hostReached           Clock
+	// closings counts the batches that were closed. hostReached is the clock of the device writes that the host
+	// sees.
+	closings    uint64
+	hostReached Clock
 	// unsent are the closed batches that are neither submitted nor refused, in the order of their
 	// closing. submitting says that a goroutine submits them, and stream is its working memory.
 	// settled is broadcast when one of them is submitted or refused, and when the device is lost.
@@ -133,9 +133,6 @@ func (o *Queues) Families() (families uint64) {
 	}
 	return families
 }
-
-// Submissions returns the number of submissions so far.
-func (o *Queues) Submissions() uint64 { return o.submissions }
 
 // HostReached returns the clock of the device writes that the host sees.
 func (o *Queues) HostReached() Clock { return o.hostReached }

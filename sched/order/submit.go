@@ -186,7 +186,6 @@ func (o *Queues) settle(b *Batch, err error) (failed bool) {
 	}
 	o.unsent = slices.Delete(o.unsent, 0, 1)
 	b.stage, q.sent, b.err = submitted, b.value, err
-	o.submissions++
 	if lost {
 		o.Lose(err) // the batch may run
 		return true

@@ -155,9 +155,6 @@ func (l *List) Undo() {
 	}
 }
 
-// Planned reports whether transfers of a phase are planned.
-func (l *List) Planned(p Phase) bool { return l.planned.has(p) }
-
 // Recorded reports whether transfers of a phase have commands.
 func (l *List) Recorded(p Phase) bool { return l.recorded.has(p) }
 

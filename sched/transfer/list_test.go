@@ -230,7 +230,7 @@ func TestUndoLeavesWhatWasRequested(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !r.list.Begins() || !r.list.Recorded(ToDevice) || !r.list.Planned(AtEntry) {
+		if !r.list.Begins() || !r.list.Recorded(ToDevice) || !r.list.planned.has(AtEntry) {
 			t.Error("nothing is planned")
 		}
 		r.list.FreeStaging(&r.d, &order.SyncSet{})

@@ -76,13 +76,9 @@ func decodeInstruction(words []uint32, word int) (instruction, error) {
 }
 
 // literalString decodes a string literal: UTF-8, four bytes in each word beginning with the
-// low one, terminated by a zero byte. It returns the number of words of the literal, zero
-// if it is not terminated.
-func literalString(operands []uint32) (s string, words int) {
-	words = literalStringWords(operands)
-	if words == 0 {
-		return "", 0
-	}
+// low one, terminated by a zero byte. It is empty if it is not terminated.
+func literalString(operands []uint32) string {
+	words := literalStringWords(operands)
 	text := make([]byte, 0, 4*words)
 	for _, w := range operands[:words] {
 		text = binary.LittleEndian.AppendUint32(text, w)
@@ -93,7 +89,7 @@ func literalString(operands []uint32) (s string, words int) {
 			break
 		}
 	}
-	return string(text), words
+	return string(text)
 }
 
 // stringLiteral encodes a string literal.

@@ -146,7 +146,7 @@ func (f *folding) findEntryPoint(entry string) error {
 	found := false
 	for _, word := range f.entryPoints {
 		in := f.at(word)
-		if name, _ := literalString(in.operands[2:]); name == entry && ExecutionModel(in.operands[0]) == ModelGLCompute {
+		if name := literalString(in.operands[2:]); name == entry && ExecutionModel(in.operands[0]) == ModelGLCompute {
 			f.entry, found = in, true
 		}
 	}

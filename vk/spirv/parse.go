@@ -108,7 +108,7 @@ func (p *parser) nameOf(id uint32) string {
 	if word == 0 {
 		return ""
 	}
-	name, _ := literalString(p.at(int(word)).operands[1:])
+	name := literalString(p.at(int(word)).operands[1:])
 	return name
 }
 
@@ -117,7 +117,7 @@ func (p *parser) memberNameOf(id, member uint32) string {
 	if !ok {
 		return ""
 	}
-	name, _ := literalString(p.at(word).operands[2:])
+	name := literalString(p.at(word).operands[2:])
 	return name
 }
 
@@ -282,14 +282,14 @@ func (p *parser) collect(in instruction, inFunction bool) error {
 			p.module.Capabilities = append(p.module.Capabilities, c)
 		}
 	case opExtension:
-		name, _ := literalString(o)
+		name := literalString(o)
 		p.module.Extensions = append(p.module.Extensions, name)
 	case opSourceExtension:
-		if text, _ := literalString(o); mergedLaunches(text) > 0 {
+		if text := literalString(o); mergedLaunches(text) > 0 {
 			p.module.Launches = mergedLaunches(text)
 		}
 	case opExtInstImport:
-		if name, _ := literalString(o[1:]); strings.HasPrefix(name, "NonSemantic.") || strings.Contains(name, "DebugInfo") {
+		if name := literalString(o[1:]); strings.HasPrefix(name, "NonSemantic.") || strings.Contains(name, "DebugInfo") {
 			if p.silentSets == nil {
 				p.silentSets = make(map[uint32]bool)
 			}

@@ -55,7 +55,7 @@ func (p *parser) reflectEntryPoints() error {
 	for _, word := range p.entryPoints {
 		in := p.at(word)
 		model, id := ExecutionModel(in.operands[0]), in.operands[1]
-		name, _ := literalString(in.operands[2:])
+		name := literalString(in.operands[2:])
 		if seen[key{name, model}] {
 			return in.errorf("a second %v entry point named %.64q", model, name)
 		}
@@ -109,7 +109,7 @@ func (p *parser) setLocalSize(in instruction, e *EntryPoint, function uint32, wo
 	} else {
 		word, ok := p.modes[function]
 		if !ok {
-			name, _ := literalString(in.operands[2:])
+			name := literalString(in.operands[2:])
 			return in.errorf("compute entry point %.64q has no local size", name)
 		}
 		source = p.at(word)
