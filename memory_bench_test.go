@@ -197,3 +197,24 @@ func BenchmarkMappedTarget(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkManyItems maps slices of 16 bytes with one construct and takes them back, with their contents, with another.
+// The time of an item does not depend on their number.
+func BenchmarkManyItems(b *testing.B) {
+	for _, n := range []int{1_000, 32_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			rt, d := openBench(b)
+			ctx := context.Background()
+			enter, exit := make([]vkomp.Arg, n), make([]vkomp.Arg, n)
+			for i := range n {
+				x := make([]float32, 4)
+				enter[i], exit[i] = vkomp.To(x), vkomp.From(x)
+			}
+			for b.Loop() {
+				must(b, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: enter}))
+				must(b, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: exit}))
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/item")
+		})
+	}
+}

@@ -11,13 +11,33 @@ import (
 type exit struct {
 	// items are the result of memory.Table.BeginExit, once the task is exiting.
 	items []memory.Exit
+	// foreseen has for each item of the task's exit the index of the transfer that was planned for it when the task
+	// entered, counted from 1, or 0. It ends with the last item that has one.
+	foreseen []int
 	// cancelled says that the task has failed and that its exit leaves the blocks present.
 	cancelled bool
 }
 
 func (e *exit) reset() {
 	empty(&e.items)
+	empty(&e.foreseen)
 	e.cancelled = false
+}
+
+// foresee notes the index of the transfer that is planned for an item.
+func (e *exit) foresee(item, transfer int) {
+	for len(e.foreseen) <= item {
+		e.foreseen = append(e.foreseen, 0)
+	}
+	e.foreseen[item] = transfer + 1
+}
+
+// foreseenFor returns the index of the transfer that was planned for an item, or -1.
+func (e *exit) foreseenFor(item int) int {
+	if item >= len(e.foreseen) {
+		return -1
+	}
+	return e.foreseen[item] - 1
 }
 
 // finish does what the host has to do for a task whose commands are complete: the exit of its maps,

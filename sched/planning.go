@@ -16,6 +16,7 @@ import (
 func (s *Scheduler) planTransfersLocked(t *target) error {
 	ts := &t.transfers
 	ts.Reserved = s.life.first != nil && s.life.live > 0
+	empty(&t.exit.foreseen)
 	s.addAttachmentsLocked(t)
 	for i := range ts.All {
 		x := &ts.All[i]
@@ -45,7 +46,8 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 	// Commands at the end of the task copy the blocks that the host does not read itself, so the
 	// copies are planned now. Which blocks these are may turn out otherwise at the exit: then
 	// planExitLocked drops copies and adds others.
-	for m, block := range s.lastItemsLocked(t) {
+	for item, block := range s.lastItemsLocked(t) {
+		m := &t.exits()[item]
 		if !m.Type.From() || stateOf(block).HostReads() || s.copiesLateLocked(t, m) || checkMapImage(block, m) != nil {
 			continue
 		}
@@ -54,14 +56,15 @@ func (s *Scheduler) planTransfersLocked(t *target) error {
 		if err := s.planLocked(t, x); err != nil {
 			return err
 		}
+		t.exit.foresee(item, len(ts.All)-1)
 	}
 	return nil
 }
 
-// lastItemsLocked yields the items of the task's exit that, as things stand, will remove their block
+// lastItemsLocked yields the indices and blocks of the items of the task's exit that, as things stand, will remove their block
 // or copy from it whatever its reference count is.
-func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[*memory.Map, *memory.Present] {
-	return func(yield func(*memory.Map, *memory.Present) bool) {
+func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[int, *memory.Present] {
+	return func(yield func(int, *memory.Present) bool) {
 		exits := t.exits()
 		for i := range exits {
 			m := &exits[i]
@@ -73,7 +76,7 @@ func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[*memory.Map, *memory.Pr
 			if !infinite && count == 0 {
 				continue // it is not present any more
 			}
-			if (m.Always || m.Delete || !infinite && count == 1) && !yield(m, block) {
+			if (m.Always || m.Delete || !infinite && count == 1) && !yield(i, block) {
 				return
 			}
 		}
@@ -97,8 +100,8 @@ func (s *Scheduler) planExitLocked(t *target, w *tasks.Work) (late bool, err err
 			return false, err // it can have been mapped anew since the task entered
 		}
 		at := blockAt(e.Present) + e.Offset
-		i := ts.Foreseen(e.Present, at, m.StorageSize())
-		if i < 0 {
+		i := t.exit.foreseenFor(e.Item)
+		if i < 0 || !ts.Foresaw(i, e.Present, at, m.StorageSize()) {
 			i = len(ts.All)
 			x := ts.Add(transfer.CopyOut)
 			x.CopiesOut(m, e.Present, stateOf(e.Present).Allocation, at)

@@ -158,17 +158,12 @@ func (l *List) Undo() {
 // Recorded reports whether transfers of a phase have commands.
 func (l *List) Recorded(p Phase) bool { return l.recorded.has(p) }
 
-// Foreseen returns the index of a copy-out that was planned when the task entered, or -1 if there
-// is none, or if another construct has used the block since. The bytes are those at an offset
-// from the beginning of the block's allocation.
-func (l *List) Foreseen(block *memory.Present, at, size uint64) int {
-	for i := range l.All {
-		x := &l.All[i]
-		if x.Phase == AtExit && x.Block == block && x.SrcAt == at && x.Size == size && (!x.ByCommand() || x.uses == block.Uses()) {
-			return i
-		}
-	}
-	return -1
+// Foresaw reports whether the transfer of that index, which was planned when the task entered, copies these bytes to the host,
+// and no other construct has used the block since. The bytes are those at an offset from the beginning of the block's
+// allocation.
+func (l *List) Foresaw(i int, block *memory.Present, at, size uint64) bool {
+	x := &l.All[i]
+	return x.Block == block && x.SrcAt == at && x.Size == size && (!x.ByCommand() || x.uses == block.Uses())
 }
 
 // EndWith has End make the transfer of that index. Transfers are made in the order of the calls.
