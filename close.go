@@ -245,9 +245,6 @@ func (rt *Runtime) construct(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		if recording := rt.current(ctx).recording; recording != nil {
-			recording.spoil() // it has a construct less than the block
-		}
 		return context.Cause(ctx)
 	}
 	return nil

@@ -185,7 +185,7 @@ func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr,
 		kept, refused = recording.routine(r, dst, src)
 	}
 	if refused != nil {
-		refused = fmt.Errorf("vkomp: %s: %w", r.label, refused)
+		refused = rt.failure(ctx, fmt.Errorf("%s: %w", r.label, refused))
 	}
 	if refused != nil || empty {
 		r.giveBack()
@@ -194,7 +194,7 @@ func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr,
 	defer rt.using.leave(rt.using.enter())
 	err := r.generateIn(ctx, &c, async, observe.Site{})
 	if err == nil && kept != nil {
-		recording.add(kept)
+		recording.add(ctx, kept)
 	}
 	return err
 }

@@ -58,25 +58,25 @@ func (d *standalone) add(c *clauses, a *Arg, k int) error {
 	return c.motion(a, label)
 }
 
-// failure returns the error of the directive.
-func (d *standalone) failure(err error) error {
+// failed says that the directive has failed.
+func (d *standalone) failed(err error) error {
 	if d.label == "" {
-		return fmt.Errorf("vkomp: %s: %w", d.name(), err)
+		return fmt.Errorf("%s: %w", d.name(), err)
 	}
-	return fmt.Errorf("vkomp: %s %q: %w", d.name(), d.label, err)
+	return fmt.Errorf("%s %q: %w", d.name(), d.label, err)
 }
 
 // standalone generates the directive's target task.
 func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
-		return d.failure(err)
+		return rt.failure(ctx, d.failed(err))
 	}
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	if len(depend) == 0 && rt.hit(&c, d, items) {
 		return nil
 	}
-	return rt.standaloneIn(ctx, &c, d, items, depend)
+	return c.returned(ctx, rt.standaloneIn(ctx, &c, d, items, depend))
 }
 
 // mostHits is the largest number of items with which a directive is tried as a hit before its clauses
@@ -125,11 +125,11 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 	passed.Label, passed.Missed = label, d.missed
 	recording := c.records(d.replayable)
 	if recording != nil && !d.noWait {
-		return fmt.Errorf("vkomp: %w", recording.refuse(name, label, undeferred))
+		return recording.refuse(name, label, undeferred)
 	}
 	s, err := rt.evaluateStandalone(c, passed, d, items, depend)
 	if err != nil {
-		return d.failure(err)
+		return d.failed(err)
 	}
 	if s == nil && len(passed.Depend) == 0 {
 		return nil
@@ -141,16 +141,14 @@ func (rt *Runtime) standaloneIn(ctx context.Context, c *current, d *standalone, 
 	var kept *recordedStandalone
 	if recording != nil {
 		if kept, err = recording.standalone(passed, d, items, depend); err != nil {
-			return fmt.Errorf("vkomp: %w", err)
+			return err
 		}
 	}
-	if err := c.generate(ctx, passed, s); err != nil {
-		return rt.failure(ctx, err)
+	err = c.generate(ctx, passed, s)
+	if err == nil && kept != nil {
+		recording.add(ctx, kept)
 	}
-	if kept != nil {
-		recording.add(kept)
-	}
-	return nil
+	return err
 }
 
 // evaluateStandalone evaluates the clauses of a directive that c encounters. It returns the

@@ -130,7 +130,7 @@ func (rt *Runtime) targetIn(ctx context.Context, c *current, t *Target, args []A
 		err = c.generate(ctx, passed, s)
 	}
 	if err == nil && kept != nil {
-		recording.add(kept)
+		recording.add(ctx, kept)
 	}
 	return err
 }

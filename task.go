@@ -155,7 +155,7 @@ func (rt *Runtime) task(ctx context.Context, t *Task) error {
 	}
 	err := e.generate(ctx, &c)
 	if err == nil && kept != nil {
-		recording.add(kept)
+		recording.add(ctx, kept)
 	}
 	return err
 }

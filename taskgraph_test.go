@@ -759,6 +759,95 @@ func TestBlockWithAConstructWhoseContextHasEndedLeavesNoRecord(t *testing.T) {
 	}
 }
 
+// A construct of the block gets a context that ends before the block does, so that its task may not run.
+func TestBlockThatEndsAContextOfItsConstructsLeavesNoRecord(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	late := true
+	g := newGraphed(rt, func(ctx context.Context) error {
+		nothing := vkomp.Task{Body: func(context.Context) error { return nil }}
+		own, end := context.WithCancel(ctx)
+		t.Cleanup(end) // not before the task is complete
+		err := errors.Join(rt.Task(own, nothing), rt.Task(ctx, nothing))
+		if late {
+			end()
+		}
+		return err
+	})
+	for k, executed := range []bool{true, true, true, false} {
+		late = k < 2
+		before := g.executed
+		if err := g.encounter(t.Context(), nil); err != nil && !errors.Is(err, context.Canceled) || err != nil && !late {
+			t.Errorf("encounter %d: %v", k, err)
+		}
+		if (g.executed > before) != executed {
+			t.Errorf("encounter %d: the block was executed: %t", k, !executed)
+		}
+	}
+}
+
+// What the block derives from its context has an effect only when the block is executed.
+func TestReplayHasTheContextOfItsEncounter(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	type key struct{}
+	var seen []any
+	g := newGraphed(rt, func(ctx context.Context) error {
+		return rt.Task(context.WithValue(ctx, key{}, "derived"), vkomp.Task{Body: func(ctx context.Context) error {
+			seen = append(seen, ctx.Value(key{}))
+			return nil
+		}})
+	})
+	for _, encounter := range []string{"first", "second", "third"} {
+		must(t, g.encounter(context.WithValue(t.Context(), key{}, encounter), nil))
+	}
+	if want := []any{"derived", "second", "third"}; !slices.Equal(seen, want) {
+		t.Errorf("the bodies saw %v, want %v", seen, want)
+	}
+}
+
+// The block goes on without a construct that has failed. The next encounter tries again.
+func TestBlockWithAConstructThatFailsLeavesNoRecord(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	d := rt.InitialDevice()
+	x := make([]byte, 4)
+	var gone vkomp.Kernel
+	for name, c := range map[string]struct {
+		construct func(ctx context.Context) error
+		want      error
+	}{
+		"target": {func(ctx context.Context) error {
+			return rt.Target(ctx, vkomp.Target{Kernel: gone, NoWait: true})
+		}, vkomp.ErrInvalidArgument},
+		"target update": {func(ctx context.Context) error {
+			return rt.TargetUpdate(ctx, vkomp.TargetUpdate{NoWait: true, Motions: []vkomp.Arg{vkomp.Value(1)}})
+		}, vkomp.ErrInvalidArgument},
+		"task": {func(ctx context.Context) error { return rt.Task(ctx, vkomp.Task{}) }, vkomp.ErrInvalidArgument},
+		"memset": {func(ctx context.Context) error {
+			return d.MemsetAsync(ctx, vkomp.DevicePtr{}, 1, 4, vkomp.InOut(x))
+		}, vkomp.ErrInvalidPointer},
+		"memcpy": {func(ctx context.Context) error {
+			return rt.MemcpyAsync(ctx, vkomp.HostPtr(x), vkomp.DevicePtr{}, 4, vkomp.InOut(x))
+		}, vkomp.ErrInvalidPointer},
+		"taskwait nowait": {func(ctx context.Context) error { return rt.TaskwaitNoWait(ctx) }, vkomp.ErrInvalidDepend},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fails := true
+			g := newGraphed(rt, func(ctx context.Context) error {
+				if fails {
+					if err := c.construct(ctx); !errors.Is(err, c.want) {
+						t.Errorf("got %v, want %v", err, c.want)
+					}
+				}
+				return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }})
+			})
+			g.expect(t, "first", true, nil)
+			g.expect(t, "second", true, nil)
+			fails = false
+			g.expect(t, "third", true, nil)
+			g.expect(t, "fourth", false, nil)
+		})
+	}
+}
+
 // The block uses the context of the construct by mistake: its tasks are executed each time.
 func TestBlockOfWhichNothingIsRecordedLeavesNoRecord(t *testing.T) {
 	rt := openTasks(t)

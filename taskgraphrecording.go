@@ -17,9 +17,13 @@ type recording struct {
 	rt *Runtime
 	// bound are the parameters of the region.
 	bound *bindings
+	// done is closed when the block's context ends. It is nil if it cannot end.
+	done <-chan struct{}
 	// mu guards the fields below.
 	mu         lockrank.Mutex[lockrank.Leaf]
 	constructs []recorded
+	// derived are contexts of constructs that can end before the block's does.
+	derived []context.Context
 	// over says that the block has ended: the construct that still has its context is not part of
 	// it. spoilt says that no record can be made.
 	over, spoilt bool
@@ -52,12 +56,17 @@ func (r *recording) ended() bool {
 	return r.over
 }
 
-// add adds a construct whose task was generated.
-func (r *recording) add(construct recorded) {
+// add adds a construct whose task was generated with ctx.
+func (r *recording) add(ctx context.Context, construct recorded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.over {
-		r.constructs = append(r.constructs, construct)
+	if r.over {
+		return
+	}
+	r.constructs = append(r.constructs, construct)
+	done := ctx.Done()
+	if n := len(r.derived); done != nil && done != r.done && (n == 0 || done != r.derived[n-1].Done()) {
+		r.derived = append(r.derived, ctx)
 	}
 }
 
@@ -83,15 +92,16 @@ func (r *recording) refuse(construct, label, why string) error {
 }
 
 // end ends the recording and returns the constructs, and whether they are a record, which takes
-// a complete block. Without any there is none: a replay would do nothing, where the block may have
+// a complete block. Tasks whose context has ended may have been dropped. Without any there is none: a replay would do nothing, where the block may have
 // generated its tasks with another context by mistake.
 func (r *recording) end(complete bool) ([]recorded, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
-	if !complete || r.spoilt || len(r.constructs) == 0 {
+	if !complete || r.spoilt || len(r.constructs) == 0 || slices.ContainsFunc(r.derived, func(ctx context.Context) bool { return ctx.Err() != nil }) {
 		return nil, false
 	}
+	r.derived = nil
 	return r.constructs, true
 }
 
@@ -228,7 +238,7 @@ func (d *recordedStandalone) replay(ctx context.Context, c *current, bound *bind
 	}
 	bound.moveArgs(d.items, d.argPlaces)
 	bound.move(d.depend, d.itemPlaces)
-	return c.rt.standaloneIn(ctx, c, &d.directive, d.items, d.depend)
+	return c.returned(ctx, c.rt.standaloneIn(ctx, c, &d.directive, d.items, d.depend))
 }
 
 // recordedTask is an explicit task in a record, with depend items of its own.

@@ -91,7 +91,7 @@ func (r *TaskgraphRecords) encounter(rt *Runtime, g *Taskgraph, bound *bindings)
 // record executes the block and records its constructs. Without success no record is left.
 func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context) error) (err error) {
 	rt := r.rt
-	recording := &recording{rt: rt, bound: r.bound}
+	recording := &recording{rt: rt, bound: r.bound, done: ctx.Done()}
 	// Deferred, because the block may call runtime.Goexit.
 	complete := false
 	defer func() {

@@ -69,7 +69,7 @@ func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newItems(depend)
 	defer passed.giveBack()
 	if err := rt.join(ctx, "taskwait nowait", passed.items, true); err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return rt.failure(ctx, err)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (rt *Runtime) join(ctx context.Context, label string, depend []tasks.Depend
 	}
 	err := c.join(ctx, label, depend, noWait, observe.Site{})
 	if err == nil && kept != nil {
-		recording.add(kept)
+		recording.add(ctx, kept)
 	}
 	return err
 }
