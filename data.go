@@ -61,7 +61,7 @@ type TargetData struct {
 // siblings that depend on the region also on tasks that its body leaves behind.
 func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx context.Context) error) error {
 	defer rt.using.leave(rt.using.enter())
-	r, err := rt.encounter(ctx, &d, body != nil)
+	r, err := rt.newDataRegion(ctx, &d, body != nil)
 	if err != nil {
 		return fmt.Errorf("vkomp: %w", err)
 	}
@@ -80,10 +80,9 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 type dataRegion struct {
 	rt    *Runtime
 	label string
-	// device is the scheduler of the region's device, nil if original and corresponding
-	// storage are the same. of is the device.
-	device *sched.Scheduler
-	of     *device
+	// scheduler is that of the region's device, nil if original and corresponding storage are the same.
+	scheduler *sched.Scheduler
+	device    *device
 	// enter are the maps and then the items of uses; found says which of them are on the
 	// device. exit are the items that the end of the region unmaps.
 	enter, exit []memory.Map
@@ -99,8 +98,8 @@ type dataRegion struct {
 	images []transfer.Image
 }
 
-// encounter evaluates the clauses of a region.
-func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
+// newDataRegion evaluates the clauses of a region.
+func (rt *Runtime) newDataRegion(ctx context.Context, d *TargetData, hasBody bool) (*dataRegion, error) {
 	if err := rt.construct(ctx); err != nil {
 		return nil, fmt.Errorf("target data %q: %w", cmp.Or(d.Label, "target data"), err)
 	}
@@ -135,8 +134,8 @@ func (rt *Runtime) encounter(ctx context.Context, d *TargetData, hasBody bool) (
 	if dev.physical == nil {
 		return r, nil
 	}
-	r.of = dev
-	if r.device, err = dev.open(); err != nil {
+	r.device = dev
+	if r.scheduler, err = dev.open(); err != nil {
 		return fail(err)
 	}
 	return r, nil
@@ -239,12 +238,12 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	if ending {
 		kind = ompt.TargetExitData
 	}
-	if r.device == nil && len(depend) == 0 {
+	if r.scheduler == nil && len(depend) == 0 {
 		return nil
 	}
 	d := directive{kind: kind, flags: targetFlags(false), device: r.rt.NumDevices(), at: r.at}
-	if r.device != nil {
-		d.device = r.of.number
+	if r.scheduler != nil {
+		d.device = r.device.number
 	}
 	region := sched.Region{Construct: construct.Construct{Label: r.label, Depend: depend, Always: ending}, Images: r.images}
 	if ending {
@@ -256,7 +255,7 @@ func (r *dataRegion) move(ctx context.Context, depend []tasks.Depend, ending boo
 	if told != nil {
 		told.Data = r.data(ending)
 	}
-	return told.done(ctx, r.rt.run(context.WithoutCancel(ctx), r.device, &region))
+	return told.done(ctx, r.rt.run(context.WithoutCancel(ctx), r.scheduler, &region))
 }
 
 // waitItems returns the items with which an empty task depends on everything that a task

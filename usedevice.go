@@ -69,17 +69,17 @@ func (u *UseDevice) section() memory.Section {
 func (r *dataRegion) set(found []bool) error {
 	for k := range r.uses {
 		u := &r.uses[k]
-		if r.device == nil {
+		if r.scheduler == nil {
 			*u.at = u.host
 			continue
 		}
 		if found[k] {
-			if p, ok := r.device.MappedPointer(u.section()); ok {
-				*u.at = DevicePtr{d: r.of, p: p}
-				r.of.pointed(p, u.section().Ptr)
+			if p, ok := r.scheduler.MappedPointer(u.section()); ok {
+				*u.at = DevicePtr{d: r.device, p: p}
+				r.device.pointed(p, u.section().Ptr)
 				continue
 			}
-			if err := r.device.Lost(); err != nil {
+			if err := r.scheduler.Lost(); err != nil {
 				return fmt.Errorf("target data %q: %s: %w", r.label, useLabels.of(k), err)
 			}
 			// The storage has been deleted since.

@@ -143,9 +143,6 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 	construct.Pass(n, w)
 }
 
-// Drop implements tasks.Runner.
-func (joiner) Drop(*tasks.Node, error) {}
-
 // Recycle implements tasks.Runner.
 func (joiner) Recycle() {}
 

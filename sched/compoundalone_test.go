@@ -54,9 +54,7 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Start(n *tasks.Node, w *tasks.Work) { n.Complete(errBroken, w) }
-func (broken) Drop(*tasks.Node, error)            {}
-
-func (broken) Recycle() {}
+func (broken) Recycle()                           {}
 
 // The failure of one construct's storage, or of what it depends on, is not that of the other one.
 func TestFailureOfOneConstructIsNotThatOfTheOthers(t *testing.T) {

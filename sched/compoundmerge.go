@@ -114,9 +114,6 @@ func (l *leveled) Start(n *tasks.Node, w *tasks.Work) {
 	n.Placed(w)
 }
 
-// Drop implements tasks.Runner; such a task is always run.
-func (*leveled) Drop(*tasks.Node, error) {}
-
 // Recycle implements tasks.Runner.
 func (*leveled) Recycle() {}
 

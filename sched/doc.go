@@ -47,8 +47,9 @@
 //	starved   → created                             another task has given memory back
 //	entered   → placed, exiting                     its commands have their places
 //	placed    → exiting                             its commands are complete, or it has failed
-//	exiting   → late, complete                      copies to the host that nobody foresaw
-//	late      → complete                            its observer has heard of its end
+//	exiting   → late, complete                      late: copies to the host that nobody foresaw;
+//	                                                complete: its observer, if any, has heard of its end
+//	late      → complete                            likewise
 //	complete  → idle                                nobody refers to it
 //
 // A task that has not entered starts anew when what it waits for is there, or is refused

@@ -136,6 +136,4 @@ func (f hostFailure) Start(n *tasks.Node, _ *tasks.Work) {
 	}()
 }
 
-func (f hostFailure) Drop(*tasks.Node, error) {}
-
 func (hostFailure) Recycle() {}

@@ -143,8 +143,8 @@ func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	t.node.Complete(err, w)
 }
 
-// refuse tells the observer of the failure of a task that has not entered, and ends the task.
-func (s *Scheduler) refuse(t *target, err error, w *tasks.Work) {
+// failUnentered tells the observer of the failure of a task that has not entered, and ends the task.
+func (s *Scheduler) failUnentered(t *target, err error, w *tasks.Work) {
 	// Deferred, because the observer may end the goroutine.
 	defer func() {
 		s.mu.Lock()

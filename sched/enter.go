@@ -103,7 +103,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 	}
 	for i := range exits {
 		m := &exits[i]
-		block, err := s.leftLocked(t, i)
+		block, err := s.exitBlockLocked(t, i)
 		switch {
 		case err != nil || m.Size == 0 && m.Presence != memory.IfPresent:
 		case block == nil:
@@ -157,10 +157,10 @@ func (t *target) exits() []memory.Map {
 	return t.Exit
 }
 
-// leftLocked returns the block in which the i-th item of t's exit lies, or nil. For a structured
+// exitBlockLocked returns the block in which the i-th item of t's exit lies, or nil. For a structured
 // region, which has entered, that is the block that the item has found or made, even if it is not
 // present any more.
-func (s *Scheduler) leftLocked(t *target, i int) (*memory.Present, error) {
+func (s *Scheduler) exitBlockLocked(t *target, i int) (*memory.Present, error) {
 	if t.Structured {
 		return t.entry.uses[i].Present, nil
 	}

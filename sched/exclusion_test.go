@@ -25,10 +25,8 @@ func (r *rig) adds(label string, kind tasks.DependKind, out []uint32, c uint32) 
 type heldTask struct{ node atomic.Pointer[tasks.Node] }
 
 func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
-func (h *heldTask) Drop(*tasks.Node, error)            {}
-
-func (*heldTask) Recycle()        {}
-func (h *heldTask) running() bool { return h.node.Load() != nil }
+func (*heldTask) Recycle()                             {}
+func (h *heldTask) running() bool                      { return h.node.Load() != nil }
 
 func (h *heldTask) complete(err error) {
 	w := tasks.NewWork()

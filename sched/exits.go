@@ -73,7 +73,7 @@ func (s *Scheduler) finishRoundLocked(residents bool, w *tasks.Work) {
 			next++
 		case *resident:
 			switch {
-			case !owner.heard():
+			case !owner.observesRun():
 				t = s.endResidents(done, &next, w)
 			case residents:
 				return

@@ -65,9 +65,7 @@ type ordering struct {
 }
 
 func (o *ordering) Start(n *tasks.Node, w *tasks.Work) { o.err = o.f.r.s.Order(n, o.foreign, w) }
-func (*ordering) Drop(*tasks.Node, error)              {}
-
-func (*ordering) Recycle() {}
+func (*ordering) Recycle()                             {}
 
 // order generates a task that comes before later foreign work and, with waits, after the
 // foreign work so far.

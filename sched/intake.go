@@ -235,7 +235,7 @@ func (s *Scheduler) nextResident(w *tasks.Work) *resident {
 		return nil
 	}
 	l, ok := n.Runner().(*resident)
-	if !ok || l.s != s || l.heard() {
+	if !ok || l.s != s || l.observesRun() {
 		return nil
 	}
 	w.Take()

@@ -96,7 +96,7 @@ func (s *Scheduler) enterNowLocked(r *Region) bool {
 		s.stats.BytesToDevice += bytes
 		s.makeDormantLocked(p.entered)
 	} else {
-		p.left = p.table.BeginExitOf(r.Enter, p.entered, p.left)
+		p.exiting = p.table.BeginExitOf(r.Enter, p.entered, p.exiting)
 		s.endNowLocked()
 	}
 	clear(p.entered)
@@ -142,7 +142,7 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 		return false
 	}
 	p := &s.presence
-	p.left = p.table.BeginExit(r.Exit, p.left)
+	p.exiting = p.table.BeginExit(r.Exit, p.exiting)
 	bytes, done := uint64(0), false
 	if s.mayExitLocked() && r.Scope.Pass() {
 		if bytes, done = s.copyOutNowLocked(r.Exit); !done {
@@ -150,8 +150,8 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 		}
 	}
 	if !done {
-		p.removed = p.table.CancelExit(p.left, p.removed)
-		clear(p.left)
+		p.removed = p.table.CancelExit(p.exiting, p.removed)
+		clear(p.exiting)
 		return false
 	}
 	s.stats.BytesFromDevice += bytes
@@ -159,12 +159,12 @@ func (s *Scheduler) exitNowLocked(r *Region) bool {
 	return true
 }
 
-// copyOutNowLocked makes the copies of the items in presence.left to the host, and returns how many bytes
+// copyOutNowLocked makes the copies of the items in presence.exiting to the host, and returns how many bytes
 // these are. It reports false if the host's storage cannot be accessed: some of it may have been written
 // by then, as by a task that fails.
 func (s *Scheduler) copyOutNowLocked(maps []memory.Map) (bytes uint64, ok bool) {
-	for i := range s.presence.left {
-		e := &s.presence.left[i]
+	for i := range s.presence.exiting {
+		e := &s.presence.exiting[i]
 		if !e.CopyOut {
 			continue
 		}
@@ -178,11 +178,11 @@ func (s *Scheduler) copyOutNowLocked(maps []memory.Map) (bytes uint64, ok bool) 
 	return bytes, true
 }
 
-// mayExitLocked reports whether the host may read the storage of all items in presence.left that are to
+// mayExitLocked reports whether the host may read the storage of all items in presence.exiting that are to
 // be copied to the host, and no task waits for the removal of a block.
 func (s *Scheduler) mayExitLocked() bool {
-	for i := range s.presence.left {
-		e := &s.presence.left[i]
+	for i := range s.presence.exiting {
+		e := &s.presence.exiting[i]
 		if state := stateOf(e.Present); len(state.parked) > 0 || !state.quiet() || e.CopyOut && !(s.memory.FlushUnit() == 0 && state.HostReads() && state.Idle()) {
 			return false
 		}
@@ -190,11 +190,11 @@ func (s *Scheduler) mayExitLocked() bool {
 	return true
 }
 
-// endNowLocked ends the exits in presence.left, and gives up the blocks that they remove. No task waits
+// endNowLocked ends the exits in presence.exiting, and gives up the blocks that they remove. No task waits
 // for that.
 func (s *Scheduler) endNowLocked() {
 	p := &s.presence
-	p.removed = p.table.EndExit(p.left, p.removed)
-	clear(p.left)
+	p.removed = p.table.EndExit(p.exiting, p.removed)
+	clear(p.exiting)
 	s.goneAllLocked(new(tasks.Work))
 }

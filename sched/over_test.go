@@ -98,8 +98,6 @@ func (f inDomain) Start(n *tasks.Node, w *tasks.Work) {
 	n.Complete(nil, w)
 }
 
-func (inDomain) Drop(*tasks.Node, error) {}
-
 func (inDomain) Recycle() {}
 
 // A task starts when the predecessor that fails is already over. It is dropped, and does not

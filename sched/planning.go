@@ -68,7 +68,7 @@ func (s *Scheduler) lastItemsLocked(t *target) iter.Seq2[int, *memory.Present] {
 		exits := t.exits()
 		for i := range exits {
 			m := &exits[i]
-			block, err := s.leftLocked(t, i)
+			block, err := s.exitBlockLocked(t, i)
 			if err != nil || block == nil || m.Size == 0 {
 				continue
 			}

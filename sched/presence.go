@@ -32,11 +32,11 @@ type presence struct {
 	// gone are blocks that tasks refer to no more, and spare records of such blocks for new ones.
 	gone  goneBlocks
 	spare []*blockState
-	// counting is working memory of hitManyLocked, entered and left are that of now, removed is that of
-	// endExitLocked.
+	// counting is working memory of hitManyLocked, entered and exiting are that of now. removed has the blocks that have
+	// just left the table, and is empty between calls.
 	counting []*memory.Present
 	entered  []memory.Use
-	left     []memory.Exit
+	exiting  []memory.Exit
 	removed  []*memory.Present
 }
 

@@ -78,7 +78,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	t.dispatch.kernel = pipelines
 	err = s.resolve(t, r)
 	if err == nil {
-		err = s.check(ctx, t)
+		err = s.prepare(ctx, t)
 	}
 	t.Values = nil
 	if err != nil {
@@ -114,9 +114,9 @@ func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awai
 	return err
 }
 
-// check returns an error if the device cannot run the region, whatever the state of its memory is.
-// Otherwise it plans the dispatch and gives the task its pipeline and push constants.
-func (s *Scheduler) check(ctx context.Context, t *target) error {
+// prepare plans the task's dispatch and gives it its pipeline and push constants, or returns an error if the device cannot run
+// the region, whatever the state of its memory is.
+func (s *Scheduler) prepare(ctx context.Context, t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}

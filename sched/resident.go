@@ -132,7 +132,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 // Start implements tasks.Runner.
 func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	l.node = n
-	if l.heard() {
+	if l.observesRun() {
 		l.startWatched(w)
 		return
 	}
@@ -164,9 +164,6 @@ func (s *Scheduler) startResidentLocked(l *resident, grouped bool, w *tasks.Work
 	s.placeResidentLocked(l, &launch, grouped, w)
 	return true
 }
-
-// Drop implements tasks.Runner. The record is given back by Recycle.
-func (l *resident) Drop(*tasks.Node, error) {}
 
 // Recycle implements tasks.Runner.
 func (l *resident) Recycle() {
@@ -311,7 +308,7 @@ func (s *Scheduler) endResidents(done []*order.Task, next *int, w *tasks.Work) *
 	ended := s.exits.ended[:0]
 	for len(ended) < residentsAtOnce && *next < len(done) {
 		l, ok := done[*next].Owner.(*resident)
-		if !ok || l.heard() {
+		if !ok || l.observesRun() {
 			break
 		}
 		done[*next] = nil

@@ -31,8 +31,8 @@ func (l *resident) observe(by construct.Observer) {
 	l.watch.observer, l.watch.traits = by, traitsOf(by)
 }
 
-// heard reports whether the task's observer hears of its beginning and end.
-func (l *resident) heard() bool { return l.watched && l.watch.traits.has(observedRun) }
+// observesRun reports whether the task's observer hears of its beginning and end.
+func (l *resident) observesRun() bool { return l.watched && l.watch.traits.has(observedRun) }
 
 // release releases the observer, and clears what the task had for it.
 func (o *residentWatch) release() {
@@ -76,7 +76,7 @@ func (l *resident) startWatched(w *tasks.Work) {
 		// Deferred, because the observer may end the goroutine.
 		switch at {
 		case startBegins:
-			s.refuse(l.becomeTarget(), protect.ErrGoexit, w)
+			s.failUnentered(l.becomeTarget(), protect.ErrGoexit, w)
 		case startEntered:
 			s.placeWatched(l, &launch, protect.ErrGoexit, w)
 			fallthrough
@@ -150,7 +150,7 @@ func (s *Scheduler) endWatched(done []*order.Task, next *int, w *tasks.Work) *ta
 	all := few[:0]
 	for _, t := range done[*next:] {
 		l, ok := t.Owner.(*resident)
-		if !ok || !l.heard() || len(all) == cap(all) {
+		if !ok || !l.observesRun() || len(all) == cap(all) {
 			break
 		}
 		if l.watch.traits.has(observedOps) {

@@ -454,8 +454,6 @@ func (f hostBody) Start(n *tasks.Node, _ *tasks.Work) {
 	}()
 }
 
-func (f hostBody) Drop(*tasks.Node, error) {}
-
 func (hostBody) Recycle() {}
 
 func (r *rig) host(label string, in, out [][]uint32, f func()) {
@@ -491,8 +489,6 @@ func (j joiner) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	j.s.Join(n, w)
 }
-
-func (joiner) Drop(*tasks.Node, error) {}
 
 func (joiner) Recycle() {}
 

@@ -331,18 +331,19 @@ func (s *Scheduler) Discard() (generation uint32, err error) {
 func (s *Scheduler) Idle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unusedLocked()
-}
-
-// unusedLocked is Idle for a caller that holds mu.
-func (s *Scheduler) unusedLocked() error {
-	if labels := s.compilingLocked(true); labels != nil {
-		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, labels)
-	}
 	return s.idleLocked()
 }
 
+// idleLocked is Idle for a caller that holds mu.
 func (s *Scheduler) idleLocked() error {
+	if labels := s.compilingLocked(true); labels != nil {
+		return fmt.Errorf("%w: kernels are being compiled: %q", ErrBusy, labels)
+	}
+	return s.tasksCompleteLocked()
+}
+
+// tasksCompleteLocked returns ErrBusy while a task is not complete.
+func (s *Scheduler) tasksCompleteLocked() error {
 	if n := s.incompleteLocked(); n > 0 {
 		return fmt.Errorf("%w: %d tasks are not complete", ErrBusy, n)
 	}
@@ -360,7 +361,7 @@ func (s *Scheduler) incompleteLocked() int {
 // has changed.
 func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
-	err := s.idleLocked()
+	err := s.tasksCompleteLocked()
 	if err == nil {
 		err = s.loss.err
 	}
@@ -392,7 +393,7 @@ func (s *Scheduler) Relinquish() error {
 // Idle speaks of, but returns ErrBusy.
 func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.mu.Lock()
-	if err := s.unusedLocked(); now && err != nil {
+	if err := s.idleLocked(); now && err != nil {
 		s.mu.Unlock()
 		return nil, err
 	}

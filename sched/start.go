@@ -44,7 +44,7 @@ func (t *target) Start(n *tasks.Node, w *tasks.Work) {
 		// Deferred, because the observer may end the goroutine.
 		switch at {
 		case startBegins:
-			t.s.refuse(t, protect.ErrGoexit, w)
+			t.s.failUnentered(t, protect.ErrGoexit, w)
 		case startEntered:
 			t.s.handOver(t, protect.ErrGoexit, w)
 			t.told()
@@ -88,13 +88,13 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 	own := t.awaited.ownLocked(w)
 	if err := s.refusalLocked(); err != nil {
 		s.mu.Unlock()
-		s.refuse(t, err, w)
+		s.failUnentered(t, err, w)
 		return
 	}
 	if ok, err := t.compiledLocked(n); !ok {
 		s.mu.Unlock()
 		if err != nil {
-			s.refuse(t, err, w)
+			s.failUnentered(t, err, w)
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 			return
 		}
 		s.mu.Unlock()
-		s.refuse(t, err, w)
+		s.failUnentered(t, err, w)
 		return
 	}
 	t.to(taskEntered)
@@ -220,9 +220,6 @@ func (s *Scheduler) refillAfterLocked(w *tasks.Work) {
 		w.Defer(s.order.later)
 	}
 }
-
-// Drop implements tasks.Runner. The target is given back by Recycle.
-func (t *target) Drop(*tasks.Node, error) {}
 
 // refusalLocked returns the error with which all tasks end that have not been placed: the device is
 // lost, or the scheduler is being closed. Otherwise it returns nil.

@@ -13,7 +13,6 @@ import (
 type placedAtOnce struct{}
 
 func (placedAtOnce) Start(n *Node, w *Work) { n.Placed(w) }
-func (placedAtOnce) Drop(*Node, error)      {}
 
 func (placedAtOnce) Recycle() {}
 
@@ -172,7 +171,6 @@ type window struct {
 }
 
 func (r *window) Start(n *Node, _ *Work) { r.started = append(r.started, n) }
-func (*window) Drop(*Node, error)        {}
 
 func (*window) Recycle() {}
 

@@ -56,5 +56,4 @@ func TestTasksOfSeveralScopesAreCompletedTogether(t *testing.T) {
 type heldRunner struct{ started, recycled bool }
 
 func (r *heldRunner) Start(*Node, *Work) { r.started = true }
-func (r *heldRunner) Drop(*Node, error)  {}
 func (r *heldRunner) Recycle()           { r.recycled = true }

@@ -49,6 +49,5 @@ func TestWrongTransitionsShow(t *testing.T) {
 type idle struct{}
 
 func (idle) Start(*Node, *Work) {}
-func (idle) Drop(*Node, error)  {}
 
 func (idle) Recycle() {}

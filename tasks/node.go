@@ -26,15 +26,19 @@ type Runner interface {
 	// Node.Complete and, if the node has a device's domain, Node.Placed before. Tasks that
 	// become ready meanwhile are added to w; Start must not run w.
 	Start(n *Node, w *Work)
+	// Recycle is called when the graph drops its reference to the Runner, which may be used again:
+	// the task is complete and no other task can ask for the Runner. The scope's lock is held, so
+	// Recycle must not call the graph.
+	Recycle()
+}
+
+// Dropper is implemented by runners that have to know that their task is not run.
+type Dropper interface {
 	// Drop is called instead of Start for a task that is not run, because a predecessor
 	// failed, its taskgroup was cancelled or its context has ended, or after Start for one
 	// that Node.DropCancelled drops. The node is completed after it with the failure, which is nil
 	// for a task of a cancelled taskgroup.
 	Drop(n *Node, failure error)
-	// Recycle is called when the graph drops its reference to the Runner, which may be used again:
-	// the task is complete and no other task can ask for the Runner. The scope's lock is held, so
-	// Recycle must not call the graph.
-	Recycle()
 }
 
 // Witness observes a task, for a tool.
@@ -697,7 +701,9 @@ func (n *Node) drop(err error, w *Work) {
 }
 
 func (n *Node) endDropped(err error, w *Work) {
-	n.runner.Drop(n, err)
+	if d, ok := n.runner.(Dropper); ok {
+		d.Drop(n, err)
+	}
 	like := n.scope.graph.likenessOf(err)
 	n.scope.lock()
 	defer n.scope.unlock()

@@ -37,7 +37,6 @@ func chain(t *testing.T, n int, runner Runner) (*Scope, *Node) {
 type held struct{}
 
 func (held) Start(*Node, *Work) {}
-func (held) Drop(*Node, error)  {}
 
 func (held) Recycle() {}
 
@@ -111,7 +110,6 @@ func (r *twice) Start(n *Node, w *Work) {
 	}
 	n.Complete(nil, w)
 }
-func (*twice) Drop(*Node, error) {}
 
 func (*twice) Recycle() {}
 
@@ -138,7 +136,6 @@ func TestRestartStartsAgainAndDeferComesAfterWhatIsReady(t *testing.T) {
 type postponed struct{}
 
 func (postponed) Start(*Node, *Work) {}
-func (postponed) Drop(*Node, error)  {}
 func (postponed) Recycle()           {}
 
 // A replay makes no Go allocations for tasks that wait until storage is removed which they map again.

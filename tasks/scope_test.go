@@ -335,7 +335,6 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 type instant struct{}
 
 func (instant) Start(n *Node, w *Work) { n.Complete(nil, w) }
-func (instant) Drop(*Node, error)      {}
 
 func (instant) Recycle() {}
 
@@ -445,8 +444,6 @@ func (p pooled) Start(n *Node, _ *Work) {
 		w.Run()
 	}()
 }
-
-func (pooled) Drop(*Node, error) {}
 
 func (pooled) Recycle() {}
 

@@ -44,8 +44,6 @@ func (r *crewed) Start(n *Node, w *Work) {
 	})
 }
 
-func (*crewed) Drop(*Node, error) {}
-
 func (*crewed) Recycle() {}
 
 func TestConcurrentTasksOfAllKindsNeverMeet(t *testing.T) {

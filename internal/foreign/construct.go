@@ -286,9 +286,6 @@ func (c *interopConstruct) begin(n *tasks.Node, w *tasks.Work) {
 	c.device.advanceLocked(w, c.parts[0].sequence)
 }
 
-// Drop implements tasks.Runner; such a task is always run.
-func (*interopConstruct) Drop(*tasks.Node, error) {}
-
 // Recycle implements tasks.Runner.
 func (*interopConstruct) Recycle() {}
 

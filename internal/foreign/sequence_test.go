@@ -568,9 +568,6 @@ type held struct{ node *tasks.Node }
 // Start implements tasks.Runner.
 func (h *held) Start(n *tasks.Node, w *tasks.Work) { h.node = n }
 
-// Drop implements tasks.Runner.
-func (*held) Drop(*tasks.Node, error) {}
-
 func (*held) Recycle() {}
 
 func (h *held) complete(err error) {

@@ -37,9 +37,7 @@ func (w *watcher) Dropped()                             {}
 type nothing struct{}
 
 func (nothing) Start(n *tasks.Node, w *tasks.Work) { construct.Pass(n, w) }
-func (nothing) Drop(*tasks.Node, error)            {}
-
-func (nothing) Recycle() {}
+func (nothing) Recycle()                           {}
 
 func TestObserverHearsOfATaskBeforeItStarts(t *testing.T) {
 	var graph tasks.Graph

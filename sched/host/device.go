@@ -177,7 +177,7 @@ func (t *hostTask) Start(n *tasks.Node, w *tasks.Work) {
 	t.ready <- struct{}{}
 }
 
-// Drop implements tasks.Runner.
+// Drop implements tasks.Dropper.
 func (t *hostTask) Drop(n *tasks.Node, _ error) {
 	t.over()
 	if n.Included() && t.state.CompareAndSwap(hostWaiting, hostDropped) {

@@ -32,9 +32,7 @@ var ended = func() context.Context {
 type heldTask struct{ node atomic.Pointer[tasks.Node] }
 
 func (h *heldTask) Start(n *tasks.Node, _ *tasks.Work) { h.node.Store(n) }
-func (h *heldTask) Drop(*tasks.Node, error)            {}
-
-func (*heldTask) Recycle() {}
+func (*heldTask) Recycle()                             {}
 
 func (h *heldTask) complete(err error) {
 	w := tasks.NewWork()
@@ -393,9 +391,7 @@ func TestCancelledGroupDropsTasksThatHaveNotStarted(t *testing.T) {
 type startedByHand struct{}
 
 func (startedByHand) Start(*tasks.Node, *tasks.Work) {}
-func (startedByHand) Drop(*tasks.Node, error)        {}
-
-func (startedByHand) Recycle() {}
+func (startedByHand) Recycle()                       {}
 
 // The goroutine that starts an undeferred task sets the task's state and then sends a token to
 // the construct. If the construct returned between the two, the next task in the same record
