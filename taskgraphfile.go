@@ -12,8 +12,9 @@ import (
 	"math"
 )
 
-// savedVersion is the version of the format of saved taskgraphs.
-const savedVersion = 1
+// savedVersion is the version of the format of saved taskgraphs. Files of version 1 are the same, but do not have what
+// was absent before the replay.
+const savedVersion = 2
 
 // Names of the entries of a saved taskgraph that every one has. The last has the SHA-256 of all that
 // come before.
@@ -50,8 +51,7 @@ type savedKernel struct {
 	code       []byte
 }
 
-// savedBytes are bytes before and after the replay. Those after it are nil for what was not present any
-// more.
+// savedBytes are bytes before and after the replay. They are nil for what was not present then.
 type savedBytes struct{ bytes [2][]byte }
 
 // savedStorage is host storage whose address is Align more than a multiple of savedAlign.
@@ -63,7 +63,8 @@ type savedStorage struct {
 
 const savedAlign = 4096
 
-// savedBlock is host storage that was present on a device before the replay.
+// savedBlock is host storage that was present on a device before the replay or after it. Count is its reference count
+// before the replay, unless that was infinite.
 type savedBlock struct {
 	Device int `json:"device"`
 	savedPlace
@@ -73,6 +74,9 @@ type savedBlock struct {
 	Gone bool `json:"gone,omitempty"`
 	savedBytes
 }
+
+// absent reports whether the storage was absent before the replay.
+func (b *savedBlock) absent() bool { return b.Count == 0 && !b.Infinite }
 
 // savedMemory is memory from Device.Alloc.
 type savedMemory struct {
@@ -166,21 +170,22 @@ func (g *savedGraph) entries() (all []savedEntry) {
 	for i := range g.Kernels {
 		all = append(all, savedEntry{fmt.Sprintf("kernels/%d.spv", i), &g.Kernels[i].code, -1})
 	}
-	both := func(folder string, i int, of *savedBytes, size uint64, gone bool) {
+	both := func(folder string, i int, of *savedBytes, size uint64, absent [2]bool) {
 		for k, when := range [...]string{"before", "after"} {
-			if k == 0 || !gone {
+			if !absent[k] {
 				all = append(all, savedEntry{fmt.Sprintf("%s/%d.%s", folder, i, when), &of.bytes[k], int64(min(size, math.MaxInt64))})
 			}
 		}
 	}
 	for i := range g.Storage {
-		both("storage", i, &g.Storage[i].savedBytes, g.Storage[i].Size, false)
+		both("storage", i, &g.Storage[i].savedBytes, g.Storage[i].Size, [2]bool{})
 	}
 	for i := range g.Present {
-		both("present", i, &g.Present[i].savedBytes, g.Present[i].Size, g.Present[i].Gone)
+		b := &g.Present[i]
+		both("present", i, &b.savedBytes, b.Size, [2]bool{b.absent(), b.Gone})
 	}
 	for i := range g.Memory {
-		both("memory", i, &g.Memory[i].savedBytes, g.Memory[i].Size, false)
+		both("memory", i, &g.Memory[i].savedBytes, g.Memory[i].Size, [2]bool{})
 	}
 	return all
 }
@@ -277,8 +282,8 @@ func (g *savedGraph) read(r io.ReaderAt, size int64) error {
 	if err := json.Unmarshal(text, g); err != nil {
 		return fmt.Errorf("%s: %w", savedGraphFile, err)
 	}
-	if g.Version != savedVersion {
-		return fmt.Errorf("the file has version %d of the format, this vkomp reads version %d", g.Version, savedVersion)
+	if g.Version < 1 || g.Version > savedVersion {
+		return fmt.Errorf("the file has version %d of the format, this vkomp reads versions 1 to %d", g.Version, savedVersion)
 	}
 	if len(g.Kernels)+len(g.Storage)+len(g.Present)+len(g.Memory) > len(files) {
 		return fmt.Errorf("%s has more than there are entries", savedGraphFile)
@@ -312,7 +317,7 @@ func (g *savedGraph) check() error {
 	}
 	for i := range g.Present {
 		b := &g.Present[i]
-		if !in(b.Device, len(g.Devices)) || !g.has(&b.savedPlace) || b.Size == 0 || b.Count > savedCounts || b.Infinite == (b.Count > 0) {
+		if !in(b.Device, len(g.Devices)) || !g.has(&b.savedPlace) || b.Size == 0 || b.Count > savedCounts || b.Infinite && b.Count > 0 || b.absent() && b.Gone {
 			return fmt.Errorf("present block %d is not valid", i)
 		}
 	}

@@ -144,9 +144,43 @@ func (s *saving) take(ctx context.Context, after bool) error {
 			return err
 		}
 	}
+	if after {
+		if err := s.takeNew(ctx); err != nil {
+			return err
+		}
+	}
 	for i := range g.Memory {
 		if err := s.copy(ctx, &g.Memory[i].bytes[order(after)], s.memory[i], g.Memory[i].Size); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// savedAt is a place on a device, by the index of that.
+type savedAt struct {
+	device int
+	savedPlace
+}
+
+// takeNew adds the blocks that the replay has made and left present, with their bytes.
+func (s *saving) takeNew(ctx context.Context) error {
+	known := make(map[savedAt]bool)
+	for i := range s.graph.Present {
+		b := &s.graph.Present[i]
+		known[savedAt{b.Device, b.savedPlace}] = true
+	}
+	for i, d := range s.devices {
+		for _, b := range s.blocks(d) {
+			at := s.place(b.Host)
+			if at.Storage < 0 || known[savedAt{i, at}] {
+				continue
+			}
+			made := savedBlock{Device: i, savedPlace: at}
+			if err := s.copy(ctx, &made.bytes[1], d.MappedPtr(DevicePtr{host: b.Host}), b.Host.Size); err != nil {
+				return err
+			}
+			s.graph.Present = append(s.graph.Present, made)
 		}
 	}
 	return nil

@@ -29,6 +29,29 @@ func ChangeSaved(file []byte, name string, change func(content []byte)) ([]byte,
 	return changed.Bytes(), err
 }
 
+// EditSaved returns a saved taskgraph whose graph.json has been edited, and checksums that fit.
+func EditSaved(file []byte, edit func(text string) string) ([]byte, error) {
+	s, err := ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(&s.graph)
+	if err != nil {
+		return nil, err
+	}
+	var g savedGraph
+	if err := json.Unmarshal([]byte(edit(string(text))), &g); err != nil {
+		return nil, err
+	}
+	was := s.graph.entries()
+	for i, e := range g.entries() {
+		*e.bytes = *was[i].bytes
+	}
+	var edited bytes.Buffer
+	err = g.write(&edited)
+	return edited.Bytes(), err
+}
+
 // SavedWith returns a saved taskgraph with that graph.json, with the entries of which it speaks if they
 // are small, and checksums that fit.
 func SavedWith(graph []byte) []byte {

@@ -46,6 +46,58 @@ func rewritten(t testing.TB, file []byte, name string, change func(content []byt
 	return changed
 }
 
+// A graph maps storage itself, and leaves results in it on the device. A run that leaves other bytes there, or that leaves
+// there what the saved one has not, differs.
+func TestSavedGraphHasWhatItLeavesOnTheDevice(t *testing.T) {
+	rt := vktest.Open(t, vktest.Staging)
+	d, ctx := rt.DefaultDevice(t.Context()), t.Context()
+	k := newKernel(t, rt, shaders.Saxpy)
+	all := ramp(300)
+	x, y, z := all[:64], all[100:164], all[200:264] // in this order in the file
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	must(t, rt.Taskgraph(ctx, g, func(ctx context.Context) error {
+		target := saxpyOn(t, k, 2, x, y)
+		target.Device, target.NoWait, target.Depend = d, true, []vkomp.Depend{vkomp.In(x), vkomp.InOut(y)}
+		return errors.Join(
+			rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}, NoWait: true, Depend: []vkomp.Depend{vkomp.Out(x), vkomp.Out(y)}}),
+			rt.Target(ctx, target),
+			rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(z)}, NoWait: true, Depend: []vkomp.Depend{vkomp.Out(z)}}),
+			rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Release(z)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(z)}}),
+		)
+	}))
+	leave := func() {
+		t.Helper()
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(x), vkomp.Delete(y)}}))
+	}
+	leave()
+	var file bytes.Buffer
+	must(t, rt.SaveTaskgraph(ctx, g, &file))
+	leave()
+	if differences := runSaved(t, rt, file.Bytes()); differences != nil {
+		t.Errorf("the saved run repeated: %v", differences)
+	}
+	for name, c := range map[string]struct{ was, is, want string }{
+		"another factor": {`"AAAAQA=="`, `"AABAQA=="`, "present/1 on device 0"}, // 3 where it was 2
+		"no exit": {`{"kind":"target exit data","device":0,"kernel":0,"range":[0,0,0],"items":[{"storage":2,"offset":0,"size":256,"type":4}],`,
+			`{"kind":"taskwait nowait",`, "256 bytes from byte 0 of storage/2 on device 0"},
+	} {
+		edited, err := vkomp.EditSaved(file.Bytes(), func(text string) string {
+			if n := strings.Count(text, c.was); n != 1 {
+				t.Fatalf("%s: %s is there %d times", name, c.was, n)
+			}
+			return strings.Replace(text, c.was, c.is, 1)
+		})
+		must(t, err)
+		differences := runSaved(t, rt, edited)
+		if len(differences) != 2 || !strings.HasPrefix(differences[0].Where, c.want) {
+			t.Errorf("%s: %v", name, differences)
+		}
+	}
+	if blocks := d.Memory().Mapped; blocks.Count != 0 {
+		t.Errorf("the runs have left %+v", blocks)
+	}
+}
+
 // savedBlock has every kind of construct that a file can have.
 func savedBlock(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) (block func(ctx context.Context) error) {
 	const n = 64

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched"
 )
 
 // SavedDifference says where bytes differ from those that the saved run has left.
@@ -226,6 +227,9 @@ func (r *savedRun) fill(ctx context.Context) error {
 	g := r.graph
 	for i := range g.Present {
 		b := &g.Present[i]
+		if b.absent() {
+			continue
+		}
 		d, host := r.devices[b.Device], r.slice(&b.savedPlace)
 		for range b.Count {
 			if err := r.rt.TargetEnterData(ctx, TargetEnterData{Device: d, Maps: []Arg{Alloc(host)}}); err != nil {
@@ -261,8 +265,10 @@ func (r *savedRun) compare(ctx context.Context, when string) error {
 		r.differ(where, got, want)
 		return nil
 	}
+	expected := make(map[savedSection]bool)
 	for i := range g.Present {
 		b := &g.Present[i]
+		expected[savedSection{b.Device, sectionOf(r.slice(&b.savedPlace))}] = true
 		where := fmt.Sprintf("present/%d on device %d%s", i, b.Device, when)
 		p := r.devices[b.Device].MappedPtr(HostPtr(r.slice(&b.savedPlace)))
 		switch {
@@ -274,12 +280,35 @@ func (r *savedRun) compare(ctx context.Context, when string) error {
 			}
 		}
 	}
+	for i, d := range r.devices {
+		for _, b := range r.mapped(d) {
+			if at := (savedSection{i, b.Host}); !expected[at] {
+				r.differences = append(r.differences, SavedDifference{Where: r.where(at) + when})
+			}
+		}
+	}
 	for i := range g.Memory {
 		if err := read(fmt.Sprintf("memory/%d on device %d%s", i, g.Memory[i].Device, when), r.memory[i], g.Memory[i].bytes[1]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// savedSection is host storage on a device, by the index of that.
+type savedSection struct {
+	device int
+	memory.Section
+}
+
+// where names a section of the run's storage.
+func (r *savedRun) where(at savedSection) string {
+	for i := range r.storage {
+		if of := sectionOf(r.storage[i]); overlap(of, at.Section) {
+			return fmt.Sprintf("%d bytes from byte %d of storage/%d on device %d", at.Size, at.Start()-of.Start(), i, at.device)
+		}
+	}
+	return fmt.Sprintf("%v on device %d", at.Section, at.device)
 }
 
 // differ adds a difference if got is not want.
@@ -305,18 +334,26 @@ func (r *savedRun) differ(where string, got, want []byte) {
 func (r *savedRun) unmap(ctx context.Context) error {
 	errs := []error{r.rt.Taskwait(ctx)}
 	for _, d := range r.devices {
-		opened := d.d.opened()
-		if opened == nil || opened.Lost() != nil {
-			continue
-		}
-		for _, b := range opened.Blocks() {
-			if i := firstAfter(r.sections, b.Host.Start()); !b.Infinite && i < len(r.sections) && overlap(b.Host, r.sections[i]) {
+		for _, b := range r.mapped(d) {
+			if !b.Infinite {
 				host := unsafe.Slice((*byte)(b.Host.Ptr), b.Host.Size)
 				errs = append(errs, r.rt.TargetExitData(ctx, TargetExitData{Device: d, Maps: []Arg{Delete(host)}}))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mapped returns what of the run's storage is present on a device, which is nothing where the device is lost.
+func (r *savedRun) mapped(d Device) []sched.Block {
+	opened := d.d.opened()
+	if opened == nil || opened.Lost() != nil {
+		return nil
+	}
+	return slices.DeleteFunc(opened.Blocks(), func(b sched.Block) bool {
+		i := firstAfter(r.sections, b.Host.Start())
+		return i == len(r.sections) || !overlap(b.Host, r.sections[i])
+	})
 }
 
 // release gives back everything.
