@@ -104,9 +104,35 @@ func (c *checker) run(log io.Reader) error {
 	c.report.Lines = uint64(c.line)
 	c.engine.end()
 	if c.err == nil && c.clauses != nil {
-		c.err = c.clauses.err
+		c.err = c.endClauses()
 	}
 	return c.err
+}
+
+// endClauses looks for tasks of the clauses file without a dispatch. They are violations if the log is
+// whole. A log that was cut short, because its program was ended, leaves devices that are not destroyed.
+func (c *checker) endClauses() error {
+	whole := !c.cut && len(c.devices) == 0
+	missing := 0
+	c.clauses.missing(func(t *task) {
+		missing++
+		if whole {
+			c.violation(Undispatched, c.line-1, "%s has no dispatch in the log", t.name) // at its last line
+		}
+	})
+	if !whole {
+		c.report.Undispatched = uint64(missing)
+	}
+	s := c.report.Sum()
+	switch {
+	case c.clauses.err != nil:
+		return c.clauses.err
+	case c.clauses.tasks == 0:
+		return fmt.Errorf("%w: it has no tasks", ErrClauses)
+	case missing > 0 && s.Dispatches+s.Copies+s.Fills+s.Barriers == 0:
+		return ErrNoCommands
+	}
+	return nil
 }
 
 func (c *checker) host(thread int) *HostTotals {

@@ -2,6 +2,7 @@ package order
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,10 @@ import (
 
 // ErrClauses matches the error for a malformed clauses file.
 var ErrClauses = errors.New("not a clauses file")
+
+// ErrNoCommands matches the error for a log without commands beside a clauses file with tasks of a
+// device.
+var ErrNoCommands = errors.New("the log has no commands of the tasks in the clauses file")
 
 // task is a line of the clauses file.
 type task struct {
@@ -60,6 +65,7 @@ type clauses struct {
 	graphs []*taskGraph // in the order of the file
 	// single says that the file has no graph lines, so that the third push constant is not a graph.
 	single bool
+	tasks  int // number of tasks read so far
 	ended  bool
 	err    error
 }
@@ -67,6 +73,8 @@ type clauses struct {
 func newClauses(in io.Reader) *clauses {
 	s := bufio.NewScanner(in)
 	s.Buffer(make([]byte, 1<<16), 1<<26)
+	// An incomplete last line is left out, as in the log.
+	s.Split(func(data []byte, _ bool) (int, []byte, error) { return bufio.ScanLines(data, false) })
 	return &clauses{in: s}
 }
 
@@ -124,6 +132,44 @@ func (c *clauses) read() bool {
 		return c.add(c.graphs[len(c.graphs)-1], fields[1:])
 	}
 	return c.fail("%.100q", c.in.Text())
+}
+
+// missing reads the file to its end and calls found for each device task without a dispatch: by graph,
+// step and point.
+func (c *clauses) missing(found func(*task)) {
+	for more := true; more; {
+		more = c.read()
+		// The last graph is complete only at the end of the file.
+		complete := len(c.graphs)
+		if more && complete > 0 {
+			complete--
+		}
+		for _, g := range c.graphs[:complete] {
+			for _, t := range g.missing() {
+				found(t)
+			}
+		}
+		c.graphs = slices.Delete(c.graphs, 0, complete)
+	}
+}
+
+// missing returns the device tasks without a dispatch, by step and point.
+func (g *taskGraph) missing() []*task {
+	if g.waiting == 0 {
+		return nil
+	}
+	var keys []taskKey
+	for key, t := range g.tasks {
+		if !t.host && len(t.runs) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b taskKey) int { return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.point, b.point)) })
+	var tasks []*task
+	for _, key := range keys {
+		tasks = append(tasks, g.tasks[key])
+	}
+	return tasks
 }
 
 func (c *clauses) forget() {
@@ -196,6 +242,7 @@ func (c *clauses) add(g *taskGraph, fields []string) bool {
 		o.out, o.ins = t, nil
 	}
 	g.tasks[key] = t
+	c.tasks++
 	if !t.host {
 		g.waiting++
 	}

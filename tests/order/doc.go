@@ -46,6 +46,10 @@
 //	task 2 0 host in=3 out=4       runs on the host, with copies: tasks after its output
 //	                               have edges from everything before the task
 //
+// A task that does not run on the host must have a dispatch, unless the log was cut short: in a
+// whole one every device has been destroyed at the end. Dispatches without a task are allowed. An
+// incomplete last line is ignored, here and in the log.
+//
 // Read returns what the host and the queues did in a run, for other questions about it: package
 // cost says what it would cost on a device.
 //

@@ -13,6 +13,7 @@ type Kind string
 const (
 	Unordered        Kind = "unordered"          // conflicting accesses without an order
 	Dependence       Kind = "dependence"         // an edge of depend clauses is not kept
+	Undispatched     Kind = "undispatched"       // a task of the clauses file has no dispatch
 	WaitBeforeSignal Kind = "wait before signal" // legal in Vulkan, but against the rules of the runtime
 	Hang             Kind = "hang"               // a wait is never signalled
 	BadSignal        Kind = "signal"             // a value that is not above the last
@@ -119,7 +120,10 @@ type Report struct {
 	Addressed uint64
 	Tasks     uint64 // tasks of the clauses file that were dispatched
 	Edges     uint64 // edges of the clauses that were checked
-	Devices   uint64
+	// Undispatched counts device tasks of the clauses file without a dispatch in a log that was cut
+	// short. In a whole log they are violations.
+	Undispatched uint64
+	Devices      uint64
 }
 
 // Sum returns the sum over all queues.
@@ -162,6 +166,9 @@ func (r *Report) Print(w io.Writer) error {
 		s.Submissions, s.Launches, s.Dispatches, s.Copies, s.Fills, s.Barriers, s.Waits, s.CrossWaits, r.Flushes, r.Invalidates)
 	if r.Edges+r.Tasks > 0 {
 		fmt.Fprintf(&b, "clauses: %d tasks, %d edges\n", r.Tasks, r.Edges)
+	}
+	if r.Undispatched > 0 {
+		fmt.Fprintf(&b, "%d tasks of the clauses have no dispatch: the log ends before its devices are destroyed\n", r.Undispatched)
 	}
 	if r.Addressed > 0 {
 		fmt.Fprintf(&b, "%d dispatches access memory by address, which the log does not show\n", r.Addressed)

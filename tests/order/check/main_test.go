@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vkomp/vkomp/tests/order"
 )
 
 const begin = "vkomp-order 1\nthread 1\ndevice 0 test\nqueue 1 0 0 0 7\nbuffer 1 0 64 concurrent\nmemory 1 0 64 7 0\nbind 1 1 0\nsemaphore 1 0 timeline 0\n"
@@ -43,15 +45,32 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 
 func TestClausesFileIsRead(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"log": begin, "clauses": "task 0 0 in=1\n"} {
+	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	const fill = "commands 1 0\nf 1 0 16\nend\nsubmit 1 w c 1 s 1:1:10000\n"
+	const whole = fill + "wait b 1:1\ndestroy buffer 1\ndestroy memory 1\ndestroy semaphore 1\ndestroy device 0\n"
 	c := command{clauses: filepath.Join(dir, "clauses")}
 	var out strings.Builder
-	if err := c.check(filepath.Join(dir, "log"), &out); err != nil {
-		t.Error(err)
+	for _, file := range []struct {
+		clauses, log string
+		want         error
+		says         string
+	}{
+		{"task 0 0 host in=1\n", whole, nil, "\n0 violations\n"},
+		{"task 0 0 in=1\n", whole, errViolations, "undispatched: task 0 0 has no dispatch in the log\n"},
+		{"task 0 0 in=1\n", fill, nil, "1 tasks of the clauses have no dispatch: the log ends before its devices are destroyed\n0 violations\n"},
+		{"task 0 0 in=1\n", "", order.ErrNoCommands, ""},
+		{"", whole, order.ErrClauses, ""},
+	} {
+		out.Reset()
+		write("clauses", file.clauses)
+		write("log", begin+file.log)
+		if err := c.check(filepath.Join(dir, "log"), &out); !errors.Is(err, file.want) || !strings.Contains(out.String(), file.says) {
+			t.Errorf("clauses %q: error %v, want %v, and %q in\n%s", file.clauses, err, file.want, file.says, out.String())
+		}
 	}
 	c.clauses += ".gone"
 	if err := c.check(filepath.Join(dir, "log"), &out); !errors.Is(err, os.ErrNotExist) {
