@@ -171,6 +171,23 @@ func (p *pattern) inputs(step, point int, to []span) []span {
 	return choice.spans
 }
 
+// mostInputs returns a number of inputs that no task exceeds. It does not depend on the number of steps.
+func (p *pattern) mostInputs() int {
+	switch p.kind {
+	case trivial:
+		return 0
+	case noComm, tree:
+		return 1
+	case dom:
+		return 2
+	case stencil1D, stencil1DPeriodic, fft:
+		return 3
+	case allToAll:
+		return p.width
+	}
+	return p.radix
+}
+
 // tasks returns the number of tasks.
 func (p *pattern) tasks() int {
 	n := 0

@@ -139,6 +139,22 @@ func TestInputsAreThoseOfTheDefinition(t *testing.T) {
 	})
 }
 
+func TestNoTaskHasMoreInputsThanThePattern(t *testing.T) {
+	graphs(t, func(t *testing.T, p *pattern) {
+		for step := range p.steps {
+			for _, point := range naiveRow(p, step) {
+				if n := len(expand(p.inputs(step, point, nil))); n > p.mostInputs() {
+					t.Fatalf("%v: step %d point %d has %d inputs, want %d at most", p, step, point, n, p.mostInputs())
+				}
+			}
+		}
+		// A kernel has enough bindings for the inputs of all others.
+		if p.kind != allToAll && p.mostInputs() > stressInputs {
+			t.Fatalf("%v: %d inputs", p, p.mostInputs())
+		}
+	})
+}
+
 func TestInputsLieInTheRowBeforeInFewSpansThatAscend(t *testing.T) {
 	graphs(t, func(t *testing.T, p *pattern) {
 		kept := []span{{-7, -7}}

@@ -176,23 +176,6 @@ func (g *stressGraph) unpin() error {
 	return errors.Join(errs...)
 }
 
-// mostInputs returns the largest number of inputs of a task.
-func (g *stressGraph) mostInputs() int {
-	most := 0
-	for step := range g.steps {
-		row := g.row(step)
-		for point := row.first; point <= row.last; point++ {
-			n := 0
-			g.spans = g.inputs(step, point, g.spans[:0])
-			for _, s := range g.spans {
-				n += s.points()
-			}
-			most = max(most, n)
-		}
-	}
-	return most
-}
-
 func (g *stressGraph) elements() int {
 	if g.kind == stressMemory {
 		return largeElements
@@ -289,9 +272,9 @@ func (g *stressGraph) createAll(ctx, tasks context.Context, progress func(tasks 
 				if err := g.create(tasks, step, point); err != nil {
 					return err
 				}
-			}
-			if err := g.pause(ctx, tasks); err != nil {
-				return err
+				if err := g.pause(ctx, tasks); err != nil {
+					return err
+				}
 			}
 			progress(g.steps)
 		}

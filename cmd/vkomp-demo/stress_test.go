@@ -254,6 +254,32 @@ func TestInterruptedStressEndsWithAnErrorAndLeaksNothing(t *testing.T) {
 	}
 }
 
+// What comes before the first look at the context must not grow with the number of steps.
+func TestInterruptEndsTheLargestGraphsAtOnce(t *testing.T) {
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	for _, kind := range []patternKind{noComm, nearest, allToAll} {
+		t.Run(kind.String(), func(t *testing.T) {
+			// A seed that maps slots separately where there are enough bindings, and shuffles.
+			g := stressGraph{pattern: pattern{kind: kind, width: 4, steps: 4, radix: stressRadix}}
+			for g.draw(); !g.apart || !g.shuffled; g.draw() {
+				g.seed++
+			}
+			width, steps := stressWidthMost, stressStepsMost
+			s := &stress{sh: &shell{ctx: ctx, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, open: vkomp.Open}, progress: newProgress(&bytes.Buffer{}),
+				flags: &stressCommand{Pattern: kind.String(), Width: &width, Steps: &steps, Seed: g.seed, Placement: "finish", Kernel: "empty", Path: "auto"}}
+			if err := s.read(); err != nil {
+				t.Fatal(err)
+			}
+			err := errors.Join(s.seeds(), s.close())
+			if !errors.Is(err, interrupted) || s.totals.tasks > width {
+				t.Errorf("seed %d: %d tasks, error %v", g.seed, s.totals.tasks, err)
+			}
+		})
+	}
+}
+
 func TestStressFailsWhereItCannotWrite(t *testing.T) {
 	var stderr bytes.Buffer
 	sh := shell{ctx: t.Context(), stdout: full{}, stderr: &stderr, open: vkomp.Open}
