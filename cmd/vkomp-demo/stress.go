@@ -130,6 +130,10 @@ func (s *stress) read() error {
 		return fmt.Errorf("-mix %s: it must be host", c.Mix)
 	case c.METG && (c.Seeds != nil || c.Tasks != nil || c.Duration != nil):
 		return errors.New("-metg measures each pattern once: it takes no -seeds, -tasks or -duration")
+	case c.METG && (c.Steps != nil || c.Kernel != stressKinds[stressEmpty] || c.Mix != ""):
+		return errors.New("-metg chooses the steps and the work of its tasks: it takes no -steps, -kernel or -mix")
+	case !c.METG && c.Workers != nil:
+		return errors.New("-workers is for -metg: without it, it changes nothing")
 	}
 	s.kind = stressKind(kind)
 	s.options = vkomp.Options{Device: c.Device, MemoryPath: stressPaths[path], ComputeQueues: chosen(c.Queues, 0)}

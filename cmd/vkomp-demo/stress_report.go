@@ -111,8 +111,11 @@ func (c *stressCommand) reproduction(g *stressGraph, environment []string) strin
 		}
 	}
 	slices.Sort(words)
-	words = append(words, "vkomp-demo stress", "-pattern", g.pattern.kind.String(), "-width", strconv.Itoa(g.width), "-steps", strconv.Itoa(g.steps),
-		"-radix", strconv.Itoa(g.radix), "-seed", strconv.FormatUint(g.seed, 10), "-placement", c.Placement, "-kernel", c.Kernel)
+	words = append(words, "vkomp-demo stress", "-pattern", g.pattern.kind.String(), "-width", strconv.Itoa(g.width))
+	if !c.METG {
+		words = append(words, "-steps", strconv.Itoa(g.steps))
+	}
+	words = append(words, "-radix", strconv.Itoa(g.radix), "-seed", strconv.FormatUint(g.seed, 10), "-placement", c.Placement, "-kernel", c.Kernel)
 	for _, flag := range []struct{ name, value, otherwise string }{{"-mix", c.Mix, ""}, {"-path", c.Path, "auto"}, {"-device", c.Device, ""}} {
 		if flag.value != flag.otherwise {
 			words = append(words, flag.name, quoted(flag.value))
@@ -126,6 +129,9 @@ func (c *stressCommand) reproduction(g *stressGraph, environment []string) strin
 	}
 	if c.METG {
 		words = append(words, "-metg")
+	}
+	if c.Workers != nil {
+		words = append(words, "-workers", strconv.Itoa(*c.Workers))
 	}
 	return strings.Join(words, " ")
 }

@@ -228,12 +228,27 @@ func TestStressEndsWithTasksOrTime(t *testing.T) {
 	}
 }
 
-func TestMETGRefusesWhatDoesNotEndIt(t *testing.T) {
-	for _, flag := range []string{"-seeds 2", "-tasks 10", "-duration 1s"} {
-		result := demo(t, append(strings.Fields("stress -metg -pattern no_comm -width 1"), strings.Fields(flag)...)...)
-		if result.status != 1 || result.stdout != "" || !strings.Contains(result.stderr, "it takes no -seeds, -tasks or -duration") {
-			t.Errorf("%s: status %d, stdout %q, stderr %q", flag, result.status, result.stdout, result.stderr)
-		}
+func TestFlagsThatWouldChangeNothingAreRefused(t *testing.T) {
+	for flags, want := range map[string]string{
+		"-metg -seeds 2":        "it takes no -seeds, -tasks or -duration",
+		"-metg -tasks 10":       "it takes no -seeds, -tasks or -duration",
+		"-metg -duration 1s":    "it takes no -seeds, -tasks or -duration",
+		"-metg -steps 100":      "it takes no -steps, -kernel or -mix",
+		"-metg -kernel compute": "it takes no -steps, -kernel or -mix",
+		"-metg -mix host":       "it takes no -steps, -kernel or -mix",
+		"-workers 2":            "-workers is for -metg",
+	} {
+		t.Run(flags, func(t *testing.T) {
+			// What is not refused ends at once.
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			var stdout, stderr bytes.Buffer
+			sh := shell{ctx: ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+			status := run(sh, append(strings.Fields("stress -pattern no_comm -width 1"), strings.Fields(flags)...))
+			if status != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), want) {
+				t.Errorf("status %d, stdout %q, stderr %q, want %q", status, stdout.String(), stderr.String(), want)
+			}
+		})
 	}
 }
 
@@ -378,6 +393,13 @@ func TestReproductionIsACommandForAShell(t *testing.T) {
 	got := c.reproduction(&g, []string{"HOME=/root", "VK_LAYER_PATH=/a b", "LP_NUM_THREADS=0", "VKOMP_MANYQUEUE_FAMILIES=GCT3,CT2", "VK_X="})
 	want := `LP_NUM_THREADS=0 VKOMP_MANYQUEUE_FAMILIES=GCT3,CT2 VK_LAYER_PATH='/a b' VK_X='' vkomp-demo stress -pattern spread -width 3 -steps 4 -radix 5 -seed 6` +
 		` -placement random -kernel memory -mix host -path staged -device 'it'\''s' -queues 3`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	workers := 2
+	c = stressCommand{Placement: "finish", Kernel: "empty", Path: "auto", METG: true, Workers: &workers}
+	got = c.reproduction(&g, nil)
+	want = "vkomp-demo stress -pattern spread -width 3 -radix 5 -seed 6 -placement finish -kernel empty -metg -workers 2"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
