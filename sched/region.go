@@ -64,7 +64,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	}
 	pipelines, err := s.use(r.Kernel)
 	if err != nil {
-		return fmt.Errorf("target %q: %w", r.Label, err)
+		return r.refused(err)
 	}
 	if s.mayReside(r, pipelines) {
 		if ran, err := s.runResident(ctx, r, pipelines); ran {
@@ -83,7 +83,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	t.Values = nil
 	if err != nil {
 		t.Recycle()
-		return fmt.Errorf("target %q: %w", r.Label, err)
+		return r.refused(err)
 	}
 	if r.Observer != nil {
 		t.observe(r.Observer)
@@ -91,6 +91,15 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	w := tasks.NewWork()
 	t.awaited = s.newAwaited(r, w)
 	return s.add(ctx, r, t, t.awaited, w)
+}
+
+// refused returns the error for a region whose task is not generated. The label of one without a kernel is the name of its
+// directive or routine, or a label of the program.
+func (r *Region) refused(err error) error {
+	if r.Kernel == nil {
+		return fmt.Errorf("%s: %w", r.Label, err)
+	}
+	return fmt.Errorf("target %q: %w", r.Label, err)
 }
 
 // add adds the region's task, whose runner is by, to the graph, and runs w. For an included task it waits,

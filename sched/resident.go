@@ -2,7 +2,6 @@ package sched
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
@@ -102,7 +101,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, buffers[:len(r.Enter)], r.Values, calls[:0])
 	if err != nil {
 		pipelines.Release()
-		return true, fmt.Errorf("target %q: %w", r.Label, err)
+		return true, r.refused(err)
 	}
 	if !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false, nil
