@@ -197,36 +197,39 @@ func TestExitKeepsAssociatedMemory(t *testing.T) {
 // Two goroutines copy to allocations that share a unit of non-coherent memory. A flush writes
 // the whole unit, so that the one could overwrite what the other has copied.
 func TestCopiesToNeighboursInOneUnit(t *testing.T) {
-	r, h := newHookedRig(t, incoherentMemory, Options{})
-	defer r.close()
-	p := r.allocate(8)
-	a, b, out := filled(4, 1), filled(4, 2), filled(8, 0)
-	called := false
-	h.flush = func() {
-		called = true
-		r.transfer(launch{label: "b", included: true, scope: r.graph.NewScope()}, toDevice(p.Add(16), b))
+	for seed := range uint64(8) {
+		r, h := newHookedRigOn(t, newFakeDevice(t, incoherentMemory, seed), Options{})
+		p := r.allocate(8)
+		a, b, out := filled(4, 1), filled(4, 2), filled(8, 0)
+		called := false
+		h.flush = func() {
+			called = true
+			r.transfer(launch{label: "b", included: true, scope: r.graph.NewScope()}, toDevice(p.Add(16), b))
+		}
+		r.transfer(launch{label: "a", included: true}, toDevice(p, a))
+		if !called {
+			t.Fatal("nothing was flushed")
+		}
+		r.transfer(launch{label: "out", included: true}, toHost(out, p))
+		r.expect("out", out, 1, 1, 1, 1, 2, 2, 2, 2)
+		r.free(p)
+		r.close()
 	}
-	r.transfer(launch{label: "a", included: true}, toDevice(p, a))
-	if !called {
-		t.Fatal("nothing was flushed")
-	}
-	r.transfer(launch{label: "out", included: true}, toHost(out, p))
-	r.expect("out", out, 1, 1, 1, 1, 2, 2, 2, 2)
-	r.free(p)
 }
 
-// A task fails after its copy to the device has gone through a ring. The chunks of the ring are
-// given back only when the device has read them.
+// A task fails after its copy to the device has gone through a ring, or in the middle of that. The
+// chunks of the ring are given back only when the device has read them.
 func TestRingOfAFailedTaskIsNotUsedUnderItsCopies(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(16) {
 		d := newFakeDevice(t, discreteMemory, seed)
 		r := newRigOn(t, d, memoryMode{memory: discreteMemory, share: ShareNothing, chunk: 64})
 		x := filled(64, 7)
 		l := launch{label: "streams", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, constant: 1, included: true}
-		// Four submissions with chunks come before that of the kernel.
-		kernel := d.submits + 5
+		// Four submissions with chunks come before that of the kernel. The one that fails is the
+		// kernel's or, with every other seed, that of the last chunk.
+		fails := d.submits + 5 - int(seed%2)
 		d.submit = func(call int) error {
-			if call == kernel {
+			if call == fails {
 				return errSubmitMemory
 			}
 			return nil
