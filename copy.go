@@ -185,7 +185,7 @@ func (r *routine) generate(ctx context.Context, async bool, dst, src *DevicePtr,
 		kept, refused = recording.routine(r, dst, src)
 	}
 	if refused != nil {
-		refused = rt.failure(ctx, fmt.Errorf("%s: %w", r.label, refused))
+		refused = rt.unrecorded(ctx, condAbsent, fmt.Errorf("%s: %w", r.label, refused))
 	}
 	if refused != nil || empty {
 		r.giveBack()
@@ -217,7 +217,7 @@ func (r *routine) generateIn(ctx context.Context, c *current, async bool, at obs
 		r.giveBack()
 	}
 	if told.done(ctx, err) != nil {
-		return rt.failure(ctx, err)
+		return rt.unrecorded(ctx, condAbsent, err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (rt *Runtime) TargetData(ctx context.Context, d TargetData, body func(ctx c
 	defer rt.using.leave(rt.using.enter())
 	r, err := rt.newDataRegion(ctx, &d, body != nil)
 	if err != nil {
-		return fmt.Errorf("vkomp: %w", err)
+		return rt.unrecorded(ctx, condAbsent, err)
 	}
 	if !d.NoWait || rt.current(ctx).final {
 		return r.run(ctx, r.depend, body)

@@ -149,11 +149,8 @@ func ofTask(err error) bool {
 }
 
 // failure returns the error with which a construct or a wait returns to the program. If ctx has
-// ended, it also says which foreign work is awaited. A block that is being recorded leaves no record.
+// ended, it also says which foreign work is awaited.
 func (rt *Runtime) failure(ctx context.Context, err error) error {
-	if recording := rt.current(ctx).recording; recording != nil {
-		recording.spoil() // it has a construct less than the block
-	}
 	if ctx.Err() != nil {
 		if awaited := rt.awaited(); len(awaited) > 0 {
 			err = fmt.Errorf("%w (foreign work that the runtime awaits: %s)", err, strings.Join(awaited, "; "))

@@ -84,7 +84,7 @@ type InteropInit struct {
 // and does nothing, not even what Destroy asks for.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {
 	if err := rt.interop(ctx, &i); err != nil {
-		return rt.failure(ctx, fmt.Errorf("interop: %w", err))
+		return rt.unrecorded(ctx, condAbsent, fmt.Errorf("interop: %w", err))
 	}
 	return nil
 }

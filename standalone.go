@@ -69,14 +69,17 @@ func (d *standalone) failed(err error) error {
 // standalone generates the directive's target task.
 func (rt *Runtime) standalone(ctx context.Context, d *standalone, items []Arg, depend []Depend) error {
 	if err := rt.construct(ctx); err != nil {
-		return rt.failure(ctx, d.failed(err))
+		return rt.unrecorded(ctx, d.replayable, d.failed(err))
 	}
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	if len(depend) == 0 && rt.hit(&c, d, items) {
 		return nil
 	}
-	return c.returned(ctx, rt.standaloneIn(ctx, &c, d, items, depend))
+	if err := rt.standaloneIn(ctx, &c, d, items, depend); err != nil {
+		return rt.unrecorded(ctx, d.replayable, err)
+	}
+	return nil
 }
 
 // mostHits is the largest number of items with which a directive is tried as a hit before its clauses

@@ -77,7 +77,7 @@ func (rt *Runtime) Target(ctx context.Context, t Target) error {
 	args, depend := h.Args, h.Depend
 	h.Args, h.Depend = nil, nil
 	if err := rt.target(ctx, h, args, depend); err != nil {
-		return rt.failure(ctx, err)
+		return rt.unrecorded(ctx, h.Replayable, err)
 	}
 	return nil
 }

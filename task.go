@@ -103,7 +103,7 @@ func (e Event) Fulfill() (err error) {
 // A task that has not started when ctx ends is dropped and counts as failed.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {
 	if err := rt.task(ctx, &t); err != nil {
-		return rt.failure(ctx, err)
+		return rt.unrecorded(ctx, t.Replayable, err)
 	}
 	return nil
 }

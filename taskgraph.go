@@ -73,7 +73,7 @@ type Taskgraph struct {
 // the same construct: nobody waits for that, and a block may encounter its own construct again.
 func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx context.Context) error) error {
 	fail := func(err error) error {
-		return fmt.Errorf("vkomp: taskgraph %q: %w", cmp.Or(g.Label, "taskgraph"), err)
+		return rt.unrecorded(ctx, condAbsent, fmt.Errorf("taskgraph %q: %w", cmp.Or(g.Label, "taskgraph"), err))
 	}
 	if err := rt.construct(ctx); err != nil {
 		return fail(err)

@@ -828,6 +828,15 @@ func TestBlockWithAConstructThatFailsLeavesNoRecord(t *testing.T) {
 			return rt.MemcpyAsync(ctx, vkomp.HostPtr(x), vkomp.DevicePtr{}, 4, vkomp.InOut(x))
 		}, vkomp.ErrInvalidPointer},
 		"taskwait nowait": {func(ctx context.Context) error { return rt.TaskwaitNoWait(ctx) }, vkomp.ErrInvalidDepend},
+		"target data": {func(ctx context.Context) error {
+			return rt.TargetData(ctx, vkomp.TargetData{}, nil)
+		}, vkomp.ErrInvalidArgument},
+		"taskgroup": {func(ctx context.Context) error { return rt.Taskgroup(ctx, nil) }, vkomp.ErrInvalidArgument},
+		"taskgraph": {func(ctx context.Context) error {
+			own, end := context.WithCancel(ctx)
+			end()
+			return rt.Taskgraph(own, vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), NoGroup: true}, func(context.Context) error { return nil })
+		}, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails := true
@@ -846,6 +855,21 @@ func TestBlockWithAConstructThatFailsLeavesNoRecord(t *testing.T) {
 			g.expect(t, "fourth", false, nil)
 		})
 	}
+}
+
+// A construct that is not recorded may fail: nothing is missing from the record.
+func TestBlockWithAConstructThatIsNotReplayableMayFail(t *testing.T) {
+	rt := vktest.Open(t, vktest.Host)
+	why := errors.New("not today")
+	g := newGraphed(rt, func(ctx context.Context) error {
+		err := rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Replayable: vkomp.If(false), Body: func(context.Context) error { return why }})
+		if !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
+		}
+		return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { return nil }})
+	})
+	g.expect(t, "first", true, nil)
+	g.expect(t, "second", false, nil)
 }
 
 // The block uses the context of the construct by mistake: its tasks are executed each time.

@@ -77,6 +77,15 @@ func (r *recording) spoil() {
 	r.spoilt = true
 }
 
+// unrecorded is failure for a construct with that replayable clause: if its region is being recorded, the block leaves no
+// record, which would have a construct less.
+func (rt *Runtime) unrecorded(ctx context.Context, replayable Cond, err error) error {
+	if recording := rt.current(ctx).recording; recording != nil && !replayable.isFalse() {
+		recording.spoil()
+	}
+	return rt.failure(ctx, err)
+}
+
 // refuse returns the error for a construct that cannot be recorded, after which there is no record.
 // The construct's name and label may be left to the caller.
 func (r *recording) refuse(construct, label, why string) error {

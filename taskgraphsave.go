@@ -133,7 +133,7 @@ func (s *saving) take(ctx context.Context, after bool) error {
 	for i := range g.Present {
 		b := &g.Present[i]
 		host := memory.Section{Ptr: unsafe.Add(s.storage[b.Storage].Ptr, b.Offset), Size: b.Size}
-		from := s.devices[b.Device].MappedPtr(DevicePtr{host: host})
+		from := wholeMapped(s.devices[b.Device], host)
 		if from.IsNil() {
 			if !after {
 				return fmt.Errorf("%w: storage that was present is not any more", ErrNotPresent)
@@ -155,6 +155,15 @@ func (s *saving) take(ctx context.Context, after bool) error {
 		}
 	}
 	return nil
+}
+
+// wholeMapped returns the pointer to the corresponding storage of a section, or nil if that is not all present.
+func wholeMapped(d Device, host memory.Section) DevicePtr {
+	p := d.MappedPtr(DevicePtr{host: host})
+	if !d.IsAccessible(p, int(host.Size)) {
+		return DevicePtr{}
+	}
+	return p
 }
 
 // savedAt is a place on a device, by the index of that.

@@ -93,8 +93,48 @@ func TestSavedGraphHasWhatItLeavesOnTheDevice(t *testing.T) {
 			t.Errorf("%s: %v", name, differences)
 		}
 	}
+	// A file of the version before has no storage that the replay has made present.
+	older, err := vkomp.EditSaved(file.Bytes(), func(text string) string {
+		text = strings.Replace(text, `"version":2`, `"version":1`, 1)
+		from, to := strings.Index(text, `"present":[`), strings.Index(text, `"memory":`)
+		return text[:from] + `"present":[],` + text[to:]
+	})
+	must(t, err)
+	if differences := runSaved(t, rt, older); differences != nil {
+		t.Errorf("a file of version 1: %v", differences)
+	}
 	if blocks := d.Memory().Mapped; blocks.Count != 0 {
 		t.Errorf("the runs have left %+v", blocks)
+	}
+}
+
+// The replay takes away storage that was present, and makes a part of it present.
+func TestSavedGraphThatKeepsAPart(t *testing.T) {
+	rt := vktest.Open(t)
+	d, ctx := rt.DefaultDevice(t.Context()), t.Context()
+	x := ramp(64)
+	enter := func() {
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(x)}}))
+	}
+	leave := func() {
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(x[:16])}}))
+	}
+	enter()
+	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords)}
+	must(t, rt.Taskgraph(ctx, g, func(ctx context.Context) error {
+		order := []vkomp.Depend{vkomp.InOut(x)}
+		return errors.Join(
+			rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(x)}, NoWait: true, Depend: order}),
+			rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: []vkomp.Arg{vkomp.To(x[:16])}, NoWait: true, Depend: order}),
+		)
+	}))
+	leave()
+	enter()
+	var file bytes.Buffer
+	must(t, rt.SaveTaskgraph(ctx, g, &file))
+	leave()
+	if differences := runSaved(t, rt, file.Bytes()); differences != nil {
+		t.Errorf("the saved run repeated: %v", differences)
 	}
 }
 

@@ -270,7 +270,7 @@ func (r *savedRun) compare(ctx context.Context, when string) error {
 		b := &g.Present[i]
 		expected[savedSection{b.Device, sectionOf(r.slice(&b.savedPlace))}] = true
 		where := fmt.Sprintf("present/%d on device %d%s", i, b.Device, when)
-		p := r.devices[b.Device].MappedPtr(HostPtr(r.slice(&b.savedPlace)))
+		p := wholeMapped(r.devices[b.Device], sectionOf(r.slice(&b.savedPlace)))
 		switch {
 		case p.IsNil() != b.Gone:
 			r.differences = append(r.differences, SavedDifference{Where: where})
@@ -281,6 +281,9 @@ func (r *savedRun) compare(ctx context.Context, when string) error {
 		}
 	}
 	for i, d := range r.devices {
+		if g.Version < 2 {
+			break // it does not say what the replay has made present
+		}
 		for _, b := range r.mapped(d) {
 			if at := (savedSection{i, b.Host}); !expected[at] {
 				r.differences = append(r.differences, SavedDifference{Where: r.where(at) + when})

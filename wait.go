@@ -69,7 +69,7 @@ func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newItems(depend)
 	defer passed.giveBack()
 	if err := rt.join(ctx, "taskwait nowait", passed.items, true); err != nil {
-		return rt.failure(ctx, err)
+		return rt.unrecorded(ctx, condAbsent, err)
 	}
 	return nil
 }
@@ -175,14 +175,15 @@ func (rt *Runtime) Taskyield(ctx context.Context) {
 // generated after the group from running. Tasks that are dropped because ctx has ended do not
 // count as failed then.
 func (rt *Runtime) Taskgroup(ctx context.Context, body func(ctx context.Context) error) error {
-	if err := rt.construct(ctx); err != nil {
-		return fmt.Errorf("vkomp: taskgroup: %w", err)
+	err := rt.construct(ctx)
+	if err == nil && body == nil {
+		err = fmt.Errorf("%w: no body", ErrInvalidArgument)
 	}
-	if body == nil {
-		return fmt.Errorf("vkomp: taskgroup: %w: no body", ErrInvalidArgument)
+	if c := rt.current(ctx); err == nil && c.records(condAbsent) != nil {
+		err = c.recording.refuse("", "", waits)
 	}
-	if c := rt.current(ctx); c.records(condAbsent) != nil {
-		return fmt.Errorf("vkomp: %w", c.recording.refuse("taskgroup", "", waits))
+	if err != nil {
+		return rt.unrecorded(ctx, condAbsent, fmt.Errorf("taskgroup: %w", err))
 	}
 	return rt.taskgroup(ctx, body)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 )
@@ -116,8 +115,8 @@ type tally struct {
 	group *Group
 	// failed counts the tasks that failed, dropped their dependents that were not run.
 	failed, dropped int
-	// others says that the root stands for failures that are not alike.
-	others bool
+	// alone says that the tasks have no depend items. others says that the root stands for failures that are not alike.
+	alone, others bool
 	// distinct holds the root and others that were counted; nil stands for the root alone.
 	distinct failedAlike
 	// told is the group whose list contains the tally; guarded by the group's lock.
@@ -163,6 +162,14 @@ type kind struct {
 	group *Group
 }
 
+// kind returns the kind under which the tally is filed if it is of tasks without depend items.
+func (t *tally) kind() kind {
+	if t.others {
+		return otherKind(t.group)
+	}
+	return kind{t.root.Task, t.root.likeness.text, t.group}
+}
+
 // otherKind is the kind of the failures above maxKinds.
 func otherKind(g *Group) kind { return kind{group: g} }
 
@@ -189,15 +196,12 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 	k := kind{root.Task, root.likeness.text, g}
 	alone := n.specials().failure == root && len(n.items) == 0
 	if alone {
-		if t = f.ofKind(k); t == nil && len(f.byKind) >= maxKinds {
-			k = otherKind(g)
-			t = f.ofKind(k)
-		}
+		k, t = f.alike(k, g)
 	} else {
 		t = f.find(root, g)
 	}
 	if t == nil {
-		t = &tally{root: root, seq: n.seq, group: g, others: k == otherKind(g)}
+		t = &tally{root: root, seq: n.seq, group: g, alone: alone, others: k == otherKind(g)}
 		f.list = append(f.list, t)
 		if f.byRoot != nil {
 			f.byRoot[rootIn{root, g}] = t
@@ -214,6 +218,17 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 		root.tally = t
 	}
 	return t
+}
+
+// alike returns the tally that counts failures of a kind of tasks without depend items, or nil, and the kind under which it
+// is filed: that of all others, if there are too many.
+func (f *failures) alike(k kind, g *Group) (kind, *tally) {
+	t := f.ofKind(k)
+	if t == nil && len(f.byKind) >= maxKinds {
+		k = otherKind(g)
+		t = f.ofKind(k)
+	}
+	return k, t
 }
 
 // ofKind returns the tally of tasks without depend items whose failures are alike, or nil.
@@ -276,40 +291,35 @@ func (f *failures) settle(t *tally) {
 	if at := (rootIn{t.root, t.group}); f.byRoot[at] == t {
 		delete(f.byRoot, at)
 	}
-	k := kind{t.root.Task, t.root.likeness.text, t.group}
-	if t.others {
-		k = otherKind(t.group)
-	}
-	if f.byKind[k] == t {
+	if k := t.kind(); f.byKind[k] == t {
 		delete(f.byKind, k)
 	}
 	f.settled++
 	if 2*f.settled >= len(f.list) {
-		f.cleanUp()
+		f.list, f.settled = f.unreported(), 0
 	}
 }
 
 // giveBack adds the tallies that a wait which was given up has not reported, except for those that other waits in progress
-// will report.
+// will report. Of tasks without depend items, those whose failures are alike become one again.
 func (f *failures) giveBack(given *failures, awaited map[*tally]bool) {
 	for _, t := range given.unreported() {
-		if !awaited[t] {
-			f.list = append(f.list, t)
+		if awaited[t] {
+			continue
 		}
-	}
-	f.byRoot = nil
-	for k, t := range given.byKind {
-		if !awaited[t] && f.ofKind(k) == nil {
+		if t.alone {
+			k, same := f.alike(t.kind(), t.group)
+			t.others = k == otherKind(t.group)
+			if same != nil {
+				same.include(t)
+				t.reported.Store(true)
+				continue
+			}
 			f.byKind[k] = t
 		}
+		f.list = append(f.list, t)
 	}
-}
-
-// cleanUp removes the tallies that other waits have reported.
-func (f *failures) cleanUp() {
-	f.list, f.settled = f.unreported(), 0
-	maps.DeleteFunc(f.byRoot, func(_ rootIn, t *tally) bool { return t.reported.Load() })
-	maps.DeleteFunc(f.byKind, func(_ kind, t *tally) bool { return t.reported.Load() })
+	f.byRoot = nil
 }
 
 // Failures collects failures of scopes that will get no more tasks, to be reported together.

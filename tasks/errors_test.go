@@ -342,7 +342,94 @@ func TestFailuresOfManyTasksTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A program that looks for failures again and again, without waiting for long, keeps one failure of those that are alike.
+// A program that looks for failures again and again, without waiting for long, keeps one failure of those that are alike,
+// also if several goroutines do.
+func TestFailuresOfWaitsThatOverlapTakeLittleMemory(t *testing.T) {
+	const n = 50
+	s := newScript()
+	s.add(Task{Label: "slow"})
+	for i := range n {
+		s.add(Task{Label: "t"})
+		s.nodes[fmt.Sprint(i)] = s.nodes["t"]
+	}
+	start := func() func() {
+		ctx, cut := context.WithCancelCause(context.Background())
+		wait := startWait(s.scope, ctx)
+		return func() {
+			t.Helper()
+			cut(errCut)
+			if err := <-wait; err != errCut {
+				t.Fatal(err)
+			}
+		}
+	}
+	end := start()
+	for i := range n {
+		next := start()
+		s.complete(fmt.Sprint(i), errBroken)
+		end()
+		end = next
+	}
+	end()
+	if kept := len(s.scope.failures.list); kept != 1 {
+		t.Errorf("%d tallies of failures that are alike", kept)
+	}
+	s.complete("slow", nil)
+	if err, want := s.waitNow(), fmt.Sprintf("task \"t\": broken (and %d more like it)", n-1); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A wait that is given up leaves nothing of failures that a taskgroup has reported meanwhile: later ones of other kinds have
+// their own lines.
+func TestFailuresThatWereReportedMeanwhileAreForgotten(t *testing.T) {
+	s, g := newScript(), NewGroup(nil)
+	s.add(Task{Label: "slow"})
+	for i := range maxKinds {
+		s.add(Task{Label: fmt.Sprint(i), Group: g})
+	}
+	ctx, cut := context.WithCancelCause(context.Background())
+	wait := startWait(s.scope, ctx)
+	for i := range maxKinds {
+		s.complete(fmt.Sprint(i), fmt.Errorf("broken %d", i))
+	}
+	if err := g.Wait(t.Context(), nil); err == nil {
+		t.Error("the group has no failure")
+	}
+	cut(errCut)
+	if err := <-wait; err != errCut {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"a", "b"} {
+		s.add(Task{Label: label})
+		s.complete(label, errBroken)
+	}
+	s.complete("slow", nil)
+	if err := s.waitNow(); err == nil || err.Error() != "task \"a\": broken\ntask \"b\": broken" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A wait does not report what an earlier one that is in progress has got to report.
+func TestFailuresBeforeAWaitAreThoseOfTheOneInProgress(t *testing.T) {
+	s := newScript()
+	for _, name := range []string{"a", "b"} {
+		s.add(Task{Label: "t"})
+		s.nodes[name] = s.nodes["t"]
+	}
+	s.complete("a", errBroken)
+	first := startWait(s.scope, context.Background())
+	second := startWait(s.scope, context.Background())
+	s.complete("b", errBroken)
+	if err := <-first; err == nil || err.Error() != `task "t": broken (and 1 more like it)` {
+		t.Errorf("the first wait: %v", err)
+	}
+	if err := <-second; err == nil || err.Error() != `task "t": broken` {
+		t.Errorf("the second wait: %v", err)
+	}
+}
+
+// Another wait in progress reports what one that is given up has found.
 func TestFailuresOfWaitsThatWereCutTakeLittleMemory(t *testing.T) {
 	const n = 100
 	s := newScript()

@@ -116,14 +116,14 @@ func (s *Scope) Drain(ctx context.Context, into *Failures) (complete bool) {
 func (s *Scope) wait(ctx context.Context, place Place, inside *Group) (failed []*tally, complete bool) {
 	s.lock()
 	if s.live == 0 {
-		failed := s.takeFailuresLocked().list
+		failed := s.takeFailuresLocked()
 		s.restLocked()
 		s.unlock()
 		return failed, true
 	}
 	wt := s.newWaiterLocked()
 	wt.upTo, wt.remaining, wt.inside = s.family.last, s.live, inside
-	wt.failures = s.takeFailuresLocked()
+	wt.failures.list = s.takeFailuresLocked()
 	s.waiters = append(s.waiters, wt)
 	s.unlock()
 	s.graph.beforeWait()
@@ -172,13 +172,12 @@ func unmarkStorage(reported []*tally) {
 }
 
 // takeFailuresLocked removes the failures of the scope and returns those that no other wait has reported.
-func (s *Scope) takeFailuresLocked() failures {
+func (s *Scope) takeFailuresLocked() []*tally {
 	if len(s.failures.list) == 0 {
-		return failures{}
+		return nil
 	}
-	failed := s.failures
+	failed := s.failures.unreported()
 	s.failures = failures{}
-	failed.cleanUp()
 	return failed
 }
 
@@ -234,7 +233,7 @@ func (s *Scope) Settle(into *Failures) bool {
 	s.lock()
 	var failed []*tally
 	if s.live == 0 && !s.lastingLocked() {
-		failed = s.takeFailuresLocked().list
+		failed = s.takeFailuresLocked()
 	}
 	settled := s.live == 0 && len(s.failures.unreported()) == 0
 	s.unlock()
