@@ -3,12 +3,15 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"unsafe"
+	"weak"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -617,5 +620,50 @@ func TestTaskgroupWaitsForItsDataDirectives(t *testing.T) {
 			}
 		}
 		must(t, rt.Taskwait(t.Context()))
+	})
+}
+
+// Storage that is not mapped any more belongs to the program alone, whose garbage collector may free it.
+func TestStorageIsNotKeptAfterItsMaps(t *testing.T) {
+	inMemoryModes(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		ctx := t.Context()
+		const n = 10_000
+		var all []weak.Pointer[float32]
+		slice := func() []float32 {
+			x := make([]float32, n)
+			all = append(all, weak.Make(&x[0]))
+			return x
+		}
+		enter, exit := make([]vkomp.Arg, 50), make([]vkomp.Arg, 50)
+		for i := range enter {
+			x := slice()
+			enter[i], exit[i] = vkomp.To(x), vkomp.From(x)
+		}
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: enter}))
+		for range 50 {
+			launch := saxpyOn(t, k, 2, slice(), slice())
+			launch.Device, launch.NoWait = d, true
+			must(t, rt.Target(ctx, launch))
+		}
+		must(t, rt.Taskwait(ctx))
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: exit}))
+		clear(enter)
+		clear(exit)
+		kept := func() (n int) {
+			for _, p := range all {
+				if p.Value() != nil {
+					n++
+				}
+			}
+			return n
+		}
+		// A collection may leave what the stack of this goroutine has had last.
+		for range 3 {
+			runtime.GC()
+		}
+		if n := kept(); n > 2 {
+			t.Errorf("%d of %d slices are kept", n, len(all))
+		}
 	})
 }

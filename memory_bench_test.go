@@ -198,8 +198,8 @@ func BenchmarkMappedTarget(b *testing.B) {
 	}
 }
 
-// BenchmarkManyItems maps slices of 16 bytes with one construct and takes them back, with their contents, with another.
-// The time of an item does not depend on their number.
+// BenchmarkManyItems maps slices of 16 bytes with one construct, updates the host's with another, and takes them back with a
+// third. The time of an item does not depend on their number.
 func BenchmarkManyItems(b *testing.B) {
 	for _, n := range []int{1_000, 32_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -212,6 +212,7 @@ func BenchmarkManyItems(b *testing.B) {
 			}
 			for b.Loop() {
 				must(b, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: d, Maps: enter}))
+				must(b, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Device: d, Motions: exit}))
 				must(b, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: exit}))
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/item")

@@ -24,13 +24,14 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 			if x.Absent() {
 				continue
 			}
-			s.presence.hostWrites.add(&t.parked, x.HostSpan())
+			s.presence.hostWrites.collect(x.HostSpan())
 			if x.OutsideBatch() {
 				x.Src.Readers = append(x.Src.Readers, &t.order.Task)
 				s.presence.reading++
 			}
 		}
 	}
+	s.presence.hostWrites.add(&t.parked)
 }
 
 // withdrawTransfersLocked undoes announceTransfersLocked when the task ends. Blocks stay dirty.
@@ -40,7 +41,7 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 		if x.Phase != transfer.ToHost || x.Absent() {
 			continue
 		}
-		s.presence.hostWrites.remove(&t.parked, x.HostSpan())
+		s.presence.hostWrites.collect(x.HostSpan())
 		if !x.OutsideBatch() {
 			continue
 		}
@@ -51,6 +52,7 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 		readers[k], readers[last] = readers[last], nil
 		x.Src.Readers = readers[:last]
 	}
+	s.presence.hostWrites.remove(&t.parked)
 }
 
 // beginTransfersLocked begins the task's transfers (see transfer.List.Begin), and then waits for the

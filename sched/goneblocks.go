@@ -23,8 +23,11 @@ type goneBlocks struct {
 	count atomic.Int32
 }
 
-// add adds a block, unless there are many.
+// add adds a block, unless there are many. What remains of it does not keep the program's storage, which Go's garbage
+// collector may free.
 func (g *goneBlocks) add(p *memory.Present) {
+	p.Section, p.Storage = memory.Section{}, memory.Storage{}
+	stateOf(p).own.Reset()
 	if g.count.Load() >= mostGoneBlocks {
 		return
 	}
@@ -88,9 +91,6 @@ func (p *presence) newBlockLocked() *blockState {
 // reset makes b the zero record, except for the memory of short lists. No task is in the lists of a block
 // that is gone.
 func (b *blockState) reset() {
-	if !b.associated {
-		b.own.Reset()
-	}
 	const kept = 64
 	b.holders, b.parked = b.holders[:0], b.parked[:0]
 	if cap(b.holders) > kept {

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
@@ -20,37 +21,73 @@ type hostWrites struct {
 	// longest is the size of the largest write since the list was last empty. A write that begins
 	// further below a section cannot reach it.
 	longest uintptr
+	// collected are the sections that the next call of add or remove is about.
+	collected []hostWrite
 }
 
-// from returns the index of the first write that begins at an address or above it.
-func (h *hostWrites) from(address uintptr) int {
-	i, _ := slices.BinarySearchFunc(h.byStart, address, func(w hostWrite, address uintptr) int {
-		if w.start < address {
-			return -1
-		}
-		return 1
-	})
+// compare orders writes by address, and those that begin at the same by their ends.
+func (w hostWrite) compare(o hostWrite) int {
+	return cmp.Or(cmp.Compare(w.start, o.start), cmp.Compare(w.end, o.end))
+}
+
+// indexOf returns the index of the first of sorted writes that does not come before w.
+func indexOf(writes []hostWrite, w hostWrite) int {
+	i, _ := slices.BinarySearchFunc(writes, w, hostWrite.compare)
 	return i
 }
 
-// add notes that a task will write the section.
-func (h *hostWrites) add(writer *parkedTasks, section memory.Section) {
-	w := hostWrite{start: section.Start(), end: section.End(), writer: writer}
-	h.byStart = slices.Insert(h.byStart, h.from(w.start), w)
-	h.longest = max(h.longest, w.end-w.start)
+// collect notes a section for the next call of add or remove.
+func (h *hostWrites) collect(section memory.Section) {
+	h.collected = append(h.collected, hostWrite{start: section.Start(), end: section.End()})
 }
 
-// remove undoes one call of add with the same arguments.
-func (h *hostWrites) remove(writer *parkedTasks, section memory.Section) {
-	for i := h.from(section.Start()); i < len(h.byStart); i++ {
-		if w := &h.byStart[i]; w.writer == writer && w.start == section.Start() && w.end == section.End() {
-			h.byStart = slices.Delete(h.byStart, i, i+1)
-			break
+// take returns the sections that have been collected, sorted, as writes of a task, and forgets them.
+func (h *hostWrites) take(writer *parkedTasks) []hostWrite {
+	writes := h.collected
+	h.collected = h.collected[:0]
+	for i := range writes {
+		writes[i].writer = writer
+	}
+	slices.SortFunc(writes, hostWrite.compare)
+	return writes
+}
+
+// add notes that a task will write the sections that have been collected. It moves each write at most once.
+func (h *hostWrites) add(writer *parkedTasks) {
+	writes := h.take(writer)
+	end := len(h.byStart)
+	h.byStart = slices.Grow(h.byStart, len(writes))[:end+len(writes)]
+	for k, w := range slices.Backward(writes) {
+		i := indexOf(h.byStart[:end], w)
+		copy(h.byStart[i+k+1:], h.byStart[i:end])
+		h.byStart[i+k] = w
+		h.longest = max(h.longest, w.end-w.start)
+		end = i
+	}
+	clear(writes)
+}
+
+// remove undoes add for the sections that have been collected. It moves each write at most once.
+func (h *hostWrites) remove(writer *parkedTasks) {
+	writes := h.take(writer)
+	kept, next := 0, 0 // the writes before kept stay, and those between kept and next are gone
+	for _, w := range writes {
+		i := next + indexOf(h.byStart[next:], w)
+		for i < len(h.byStart) && h.byStart[i] != w && h.byStart[i].compare(w) == 0 {
+			i++
+		}
+		if i < len(h.byStart) && h.byStart[i] == w {
+			kept += copy(h.byStart[kept:], h.byStart[next:i])
+			next = i + 1
 		}
 	}
-	if len(h.byStart) == 0 {
+	kept += copy(h.byStart[kept:], h.byStart[next:])
+	clear(h.byStart[kept:])
+	h.byStart = h.byStart[:kept]
+	if kept == 0 {
 		h.longest = 0
 	}
+	clear(writes)
 }
 
 // touching returns the list to join in order to wait for a task that will write bytes of the
@@ -59,7 +96,7 @@ func (h *hostWrites) touching(section memory.Section) *parkedTasks {
 	if len(h.byStart) == 0 || section.Size == 0 {
 		return nil
 	}
-	for i := h.from(section.Start() - min(section.Start(), h.longest)); i < len(h.byStart) && h.byStart[i].start < section.End(); i++ {
+	for i := indexOf(h.byStart, hostWrite{start: section.Start() - min(section.Start(), h.longest)}); i < len(h.byStart) && h.byStart[i].start < section.End(); i++ {
 		if h.byStart[i].end > section.Start() {
 			return h.byStart[i].writer
 		}

@@ -29,22 +29,32 @@ func TestHostWritesFindWhoWritesASection(t *testing.T) {
 		writers := make([]parkedTasks, 3)
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				w := write{sections.Draw(t, "section"), &writers[rapid.IntRange(0, 2).Draw(t, "writer")]}
-				if w.section.Size == 0 {
-					t.Skip("nothing to write")
+				writer := &writers[rapid.IntRange(0, 2).Draw(t, "writer")]
+				for _, section := range rapid.SliceOfN(sections, 1, 6).Draw(t, "sections") {
+					if section.Size > 0 {
+						h.collect(section)
+						list = append(list, write{section, writer})
+					}
 				}
-				h.add(w.writer, w.section)
-				list = append(list, w)
+				h.add(writer)
 			},
 			"remove": func(t *rapid.T) {
-				if len(list) == 0 {
-					t.Skip("nothing to remove")
-				}
-				i := rapid.IntRange(0, len(list)-1).Draw(t, "write")
-				h.remove(list[i].writer, list[i].section)
-				list = slices.Delete(list, i, i+1)
+				writer := &writers[rapid.IntRange(0, 2).Draw(t, "writer")]
+				most := rapid.IntRange(1, 6).Draw(t, "writes")
+				list = slices.DeleteFunc(list, func(w write) bool {
+					if w.writer != writer || most == 0 || rapid.Bool().Draw(t, "stays") {
+						return false
+					}
+					most--
+					h.collect(w.section)
+					return true
+				})
+				h.remove(writer)
 			},
 			"": func(t *rapid.T) {
+				if len(h.byStart) != len(list) || !slices.IsSortedFunc(h.byStart, hostWrite.compare) {
+					t.Fatalf("the index has %d writes, want %d, or is not sorted", len(h.byStart), len(list))
+				}
 				section := sections.Draw(t, "looked for")
 				var writing []*parkedTasks
 				for _, w := range list {
