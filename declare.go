@@ -70,6 +70,7 @@ func (rt *Runtime) declareTarget(ctx context.Context, d *DeclareTarget) error {
 	}
 	rt.pinned.mu.Lock()
 	rt.declared = append(rt.declared, items...)
+	slices.SortFunc(rt.declared, func(a, b memory.Map) int { return cmp.Compare(a.Start(), b.Start()) })
 	rt.pinned.mu.Unlock()
 	if events := rt.events.Load(); events != nil {
 		numbers := make([]int, rt.NumDevices())
@@ -143,23 +144,22 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	var fresh []memory.Map
 	for _, m := range items {
-		inside := false
-		for k, others := range [...][]memory.Map{rt.declared, fresh} {
-			for i := range others {
-				o := &others[i]
-				if m.Start() >= o.End() || o.Start() >= m.End() {
-					continue
-				}
-				if m.Start() < o.Start() || m.End() > o.End() {
-					return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
-				}
-				inside = true
-				if k > 0 && m.Type == memory.MapTo {
-					o.Type = memory.MapTo
-				}
+		_, found := overlapping(rt.declared, itemSection, m.Section)
+		// Of the fresh ones, which are sorted too, only the last can reach the item.
+		last := len(fresh) - 1
+		repeated := last >= 0 && overlap(fresh[last].Section, m.Section)
+		if repeated {
+			found = append(slices.Clip(found), fresh[last])
+		}
+		for i := range found {
+			if o := &found[i]; m.Start() < o.Start() || m.End() > o.End() {
+				return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
 			}
 		}
-		if !inside {
+		switch {
+		case repeated && m.Type == memory.MapTo:
+			fresh[last].Type = memory.MapTo
+		case len(found) == 0:
 			fresh = append(fresh, m)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -873,4 +874,42 @@ func TestMotionsThatOverlapInPinnedStorage(t *testing.T) {
 	must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(x), vkomp.To(x)}, NoWait: true}))
 	must(t, rt.Taskwait(ctx))
 	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(x)}}))
+}
+
+// Pinned storage is disjoint, and a declared item lies in another or beside all of them, among however many there are.
+func TestPinnedAndDeclaredSectionsAmongOthers(t *testing.T) {
+	ctx := t.Context()
+	type section struct{ from, to int }
+	overlaps := func(list []section, s section) bool {
+		return slices.ContainsFunc(list, func(o section) bool { return o.from < s.to && s.from < o.to })
+	}
+	for seed := range uint64(20) {
+		rt := vktest.Open(t, vktest.Host)
+		random := rand.New(rand.NewPCG(seed, 1))
+		pinnable, declarable := make([]byte, 200), make([]byte, 200)
+		var pinned, declared []section
+		var pins []*vkomp.Pinned[byte]
+		for range 200 {
+			from := random.IntN(190)
+			s := section{from, from + 1 + random.IntN(10)}
+			if n := len(pins); n > 0 && random.IntN(3) == 0 {
+				k := random.IntN(n)
+				must(t, pins[k].Free(ctx))
+				pins, pinned = slices.Delete(pins, k, k+1), slices.Delete(pinned, k, k+1)
+			}
+			p, err := vkomp.Pin(ctx, rt, pinnable[s.from:s.to])
+			if busy := overlaps(pinned, s); busy != errors.Is(err, vkomp.ErrBusy) || !busy && err != nil {
+				t.Fatalf("seed %d: pin of %v among %v: %v", seed, s, pinned, err)
+			} else if !busy {
+				pins, pinned = append(pins, p), append(pinned, s)
+			}
+			inside := slices.ContainsFunc(declared, func(o section) bool { return o.from <= s.from && s.to <= o.to })
+			err = rt.DeclareTarget(ctx, vkomp.DeclareTarget{Enter: []vkomp.Arg{vkomp.To(declarable[s.from:s.to])}})
+			if partial := !inside && overlaps(declared, s); partial != errors.Is(err, vkomp.ErrPartialOverlap) || !partial && err != nil {
+				t.Fatalf("seed %d: declaration of %v among %v: %v", seed, s, declared, err)
+			} else if !partial && !inside {
+				declared = append(declared, s)
+			}
+		}
+	}
 }

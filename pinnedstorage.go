@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/lockrank"
@@ -45,8 +46,8 @@ type pinnedStorages struct {
 	// users is also held while storage of a driver is freed, so that it gets no users meanwhile.
 	users lockrank.Mutex[lockrank.PinnedUsers]
 	mu    lockrank.Mutex[lockrank.Leaf]
-	// all are disjoint.
-	all map[*pinnedStorage]struct{}
+	// all are disjoint, and sorted by address.
+	all []*pinnedStorage
 	// drivers is how many of them are the drivers'.
 	drivers atomic.Int32
 	// leakSites is Options.LeakSites.
@@ -60,14 +61,28 @@ func (p *pinnedStorage) addDevice(d *device) {
 	}
 }
 
-// among returns a declared item that has some of the storage, or nil.
-func (p *pinnedStorage) among(declared []memory.Map) *memory.Map {
-	for k := range declared {
-		if overlap(declared[k].Section, p.section) {
-			return &declared[k]
-		}
+// among returns the declared items, of those that are sorted by address, that have some of the storage.
+func (p *pinnedStorage) among(declared []memory.Map) []memory.Map {
+	_, found := overlapping(declared, itemSection, p.section)
+	return found
+}
+
+func itemSection(m *memory.Map) memory.Section { return m.Section }
+
+// overlapping returns the index of the first element that ends after a section begins, and the elements that have bytes of the
+// section. The sections of the elements are disjoint and sorted by address.
+func overlapping[E any](list []E, of func(*E) memory.Section, section memory.Section) (first int, found []E) {
+	first = sort.Search(len(list), func(i int) bool { return of(&list[i]).End() > section.Start() })
+	n := first
+	for n < len(list) && overlap(of(&list[n]), section) {
+		n++
 	}
-	return nil
+	return first, list[first:n]
+}
+
+// overlapping returns where storage with a section belongs, and the storage that has bytes of it.
+func (m *pinnedStorages) overlapping(section memory.Section) (at int, found []*pinnedStorage) {
+	return overlapping(m.all, func(p **pinnedStorage) memory.Section { return (*p).section }, section)
 }
 
 // String names the storage in errors.
@@ -79,15 +94,11 @@ func (p *pinnedStorage) String() string {
 func (m *pinnedStorages) add(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for other := range m.all {
-		if overlap(other.section, p.section) {
-			return fmt.Errorf("%w: %s overlaps %v", ErrBusy, p.section, other)
-		}
+	at, others := m.overlapping(p.section)
+	if len(others) > 0 {
+		return fmt.Errorf("%w: %s overlaps %v", ErrBusy, p.section, others[0])
 	}
-	if m.all == nil {
-		m.all = make(map[*pinnedStorage]struct{})
-	}
-	m.all[p] = struct{}{}
+	m.all = slices.Insert(m.all, at, p)
 	if p.driver {
 		m.drivers.Add(1)
 	}
@@ -100,9 +111,10 @@ func (m *pinnedStorages) add(p *pinnedStorage) error {
 func (m *pinnedStorages) declarable(item *memory.Map) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p := range m.all {
+	_, found := m.overlapping(item.Section)
+	for _, p := range found {
 		switch {
-		case len(p.devices) == 0 || !overlap(p.section, item.Section):
+		case len(p.devices) == 0:
 		case p.driver:
 			return fmt.Errorf("%w: %s is in %v, which is memory of the driver of device %d", ErrUnsupported, item.Label, p, p.devices[0].number)
 		case item.Start() < p.section.Start() || p.section.End() < item.End():
@@ -124,8 +136,9 @@ func (m *pinnedStorages) use(users pinnedUsers, section memory.Section) pinnedUs
 	defer m.users.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p := range m.all {
-		if p.driver && overlap(p.section, section) {
+	_, found := m.overlapping(section)
+	for _, p := range found {
+		if p.driver {
 			p.users.Add(1)
 			users = append(users, p)
 		}
@@ -144,8 +157,8 @@ func (u pinnedUsers) Ended() {
 func (m *pinnedStorages) retire(p *pinnedStorage) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d := p.among(p.rt.declared); d != nil {
-		return fmt.Errorf("%w: %s is declared: %s", ErrBusy, d.Section, d.Label)
+	if declared := p.among(p.rt.declared); len(declared) > 0 {
+		return fmt.Errorf("%w: %s is declared: %s", ErrBusy, declared[0].Section, declared[0].Label)
 	}
 	p.state.Store(pinnedFreed)
 	return nil
@@ -154,7 +167,11 @@ func (m *pinnedStorages) retire(p *pinnedStorage) error {
 func (m *pinnedStorages) remove(p *pinnedStorage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.all, p)
+	at, found := m.overlapping(p.section)
+	if len(found) == 0 {
+		return // the runtime has been closed
+	}
+	m.all = slices.Delete(m.all, at, at+1)
 	if p.driver {
 		m.drivers.Add(-1)
 	}
@@ -164,7 +181,7 @@ func (m *pinnedStorages) remove(p *pinnedStorage) {
 func (m *pinnedStorages) of(d *device) (all []*pinnedStorage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p := range m.all {
+	for _, p := range m.all {
 		if p.state.Load() != pinnedMaking && slices.Contains(p.devices, d) {
 			all = append(all, p)
 		}
@@ -179,9 +196,9 @@ func (m *pinnedStorages) close(declared []memory.Map) error {
 	defer m.mu.Unlock()
 	var leaks memory.Leaks
 	var left memory.Tally
-	for p := range m.all {
+	for _, p := range m.all {
 		p.state.Store(pinnedFreed)
-		if p.allocated && p.among(declared) == nil {
+		if p.allocated && len(p.among(declared)) == 0 {
 			left.Add(p.section.Size)
 			leaks.Add("pinned allocations", "", p.site, p.section.Size)
 		}

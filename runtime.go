@@ -38,7 +38,7 @@ type Runtime struct {
 	// initial is the region of the initial task.
 	initial taskRegion
 	labels  labels
-	// declared are the sections declared with DeclareTarget. To write it, every device's life and
+	// declared are the sections declared with DeclareTarget, disjoint and sorted by address. To write it, every device's life and
 	// pinned.mu must be held; to read it, one of them.
 	declared []memory.Map
 	// initialDefault is the initial value of default-device-var. noDefault says why it is

@@ -17,7 +17,7 @@ type entry struct {
 	uses []memory.Use
 	// pins are the allocations that the task keeps.
 	pins []*allocation.Allocation
-	// hosts is the pinned storage in which host storage of the task lies, and that it keeps.
+	// hosts is the pinned storage in which host storage of the task lies, and that it keeps, sorted by address.
 	hosts []*PinnedStorage
 	// fills are the blocks whose first contents are still to come from the task.
 	fills []*blockState

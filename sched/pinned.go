@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
@@ -147,6 +149,20 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 			return err
 		}
 	}
+	// Each counts once, since errors say how many tasks use it.
+	hosts := t.entry.hosts
+	slices.SortFunc(hosts, func(a, b *PinnedStorage) int { return cmp.Compare(a.Section().Start(), b.Section().Start()) })
+	n := 0
+	for _, a := range hosts {
+		if n > 0 && a == hosts[n-1] {
+			a.Unpin()
+			continue
+		}
+		hosts[n] = a
+		n++
+	}
+	clear(hosts[n:])
+	t.entry.hosts = hosts[:n]
 	return nil
 }
 
@@ -173,7 +189,7 @@ func (s *Scheduler) keepPinnedAtLocked(t *target, section memory.Section, label 
 	if err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
-	if a != nil && !a.Reserved && t.entry.pinned(section) == nil {
+	if a != nil && !a.Reserved {
 		a.Pin()
 		t.entry.hosts = append(t.entry.hosts, a)
 	}
@@ -183,10 +199,9 @@ func (s *Scheduler) keepPinnedAtLocked(t *target, section memory.Section, label 
 // pinned returns the pinned storage in which a section lies, nil if there is none that the task
 // keeps.
 func (e *entry) pinned(section memory.Section) *PinnedStorage {
-	for _, a := range e.hosts {
-		if pinned := a.Section(); pinned.Start() <= section.Start() && section.End() <= pinned.End() {
-			return a
-		}
+	i := sort.Search(len(e.hosts), func(i int) bool { return e.hosts[i].Section().End() >= section.End() })
+	if i < len(e.hosts) && e.hosts[i].Section().Start() <= section.Start() {
+		return e.hosts[i]
 	}
 	return nil
 }
