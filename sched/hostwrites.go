@@ -69,6 +69,9 @@ func (h *hostWrites) add(writer *parkedTasks) {
 
 // remove undoes add for the sections that have been collected. It moves each write at most once.
 func (h *hostWrites) remove(writer *parkedTasks) {
+	if len(h.collected) == 0 {
+		return
+	}
 	writes := h.take(writer)
 	kept, next := 0, 0 // the writes before kept stay, and those between kept and next are gone
 	for _, w := range writes {

@@ -440,7 +440,12 @@ func TestIndependentKernelsTakeAsLongAsOne(t *testing.T) {
 	}
 	one := makespan(1, independent)
 	for name, program := range map[string]func(*priced, int){"one after the other": independent, "at once": released} {
-		if many := makespan(16, program); float64(many) > 1.2*float64(one) {
+		many := makespan(16, program)
+		// The goroutine may be preempted while it creates tasks, as in the table above: then they share no submission.
+		for try := 0; try < 4 && float64(many) > 1.2*float64(one); try++ {
+			many = makespan(16, program)
+		}
+		if float64(many) > 1.2*float64(one) {
 			t.Errorf("16 kernels that become ready %s take %v, one %v", name, many, one)
 		}
 	}
