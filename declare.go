@@ -144,22 +144,21 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 	var fresh []memory.Map
 	for _, m := range items {
-		_, found := overlapping(rt.declared, itemSection, m.Section)
-		// Of the fresh ones, which are sorted too, only the last can reach the item.
-		last := len(fresh) - 1
-		repeated := last >= 0 && overlap(fresh[last].Section, m.Section)
-		if repeated {
-			found = append(slices.Clip(found), fresh[last])
-		}
-		for i := range found {
-			if o := &found[i]; m.Start() < o.Start() || m.End() > o.End() {
-				return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
+		inside := false
+		for k, others := range [...][]memory.Map{rt.declared, fresh} {
+			_, found := overlapping(others, itemSection, m.Section)
+			for i := range found {
+				o := &found[i]
+				if m.Start() < o.Start() || m.End() > o.End() {
+					return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
+				}
+				inside = true
+				if k > 0 && m.Type == memory.MapTo {
+					o.Type = memory.MapTo
+				}
 			}
 		}
-		switch {
-		case repeated && m.Type == memory.MapTo:
-			fresh[last].Type = memory.MapTo
-		case len(found) == 0:
+		if !inside {
 			fresh = append(fresh, m)
 		}
 	}

@@ -68,9 +68,10 @@ type Taskgraph struct {
 // A block that returns an error or panics leaves no record, nor does one of which a construct returns an
 // error, or whose context, or that of one of its constructs, has ended when it returns, as when its taskgroup is
 // cancelled. Replays have the context of their encounter: values, deadlines and cancellation of contexts that the
-// block derives from its own have an effect only when the block is executed. The block's error is returned, as by [Runtime.Taskgroup]. Blocks are executed
-// without being recorded if the encountering task is final, and while another goroutine records
-// the same construct: nobody waits for that, and a block may encounter its own construct again.
+// block derives from its own have an effect only when the block is executed. The block's error is returned, as by
+// [Runtime.Taskgroup]. Blocks are executed without being recorded if the encountering task is final, and while
+// another goroutine records the same construct: nobody waits for that, and a block may encounter its own
+// construct again.
 func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx context.Context) error) error {
 	fail := func(err error) error {
 		return rt.unrecorded(ctx, condAbsent, fmt.Errorf("taskgraph %q: %w", cmp.Or(g.Label, "taskgraph"), err))

@@ -132,8 +132,7 @@ func (s *saving) take(ctx context.Context, after bool) error {
 	}
 	for i := range g.Present {
 		b := &g.Present[i]
-		host := memory.Section{Ptr: unsafe.Add(s.storage[b.Storage].Ptr, b.Offset), Size: b.Size}
-		from := wholeMapped(s.devices[b.Device], host)
+		from := wholeMapped(s.devices[b.Device], s.section(&b.savedPlace))
 		if from.IsNil() {
 			if !after {
 				return fmt.Errorf("%w: storage that was present is not any more", ErrNotPresent)
@@ -157,6 +156,11 @@ func (s *saving) take(ctx context.Context, after bool) error {
 	return nil
 }
 
+// section returns the host storage at a place that has bytes.
+func (s *saving) section(at *savedPlace) memory.Section {
+	return memory.Section{Ptr: unsafe.Add(s.storage[at.Storage].Ptr, at.Offset), Size: at.Size}
+}
+
 // wholeMapped returns the pointer to the corresponding storage of a section, or nil if that is not all present.
 func wholeMapped(d Device, host memory.Section) DevicePtr {
 	p := d.MappedPtr(DevicePtr{host: host})
@@ -166,23 +170,17 @@ func wholeMapped(d Device, host memory.Section) DevicePtr {
 	return p
 }
 
-// savedAt is a place on a device, by the index of that.
-type savedAt struct {
-	device int
-	savedPlace
-}
-
 // takeNew adds the blocks that the replay has made and left present, with their bytes.
 func (s *saving) takeNew(ctx context.Context) error {
-	known := make(map[savedAt]bool)
+	known := make(map[savedSection]bool)
 	for i := range s.graph.Present {
 		b := &s.graph.Present[i]
-		known[savedAt{b.Device, b.savedPlace}] = true
+		known[savedSection{b.Device, s.section(&b.savedPlace)}] = true
 	}
 	for i, d := range s.devices {
 		for _, b := range s.blocks(d) {
 			at := s.place(b.Host)
-			if at.Storage < 0 || known[savedAt{i, at}] {
+			if at.Storage < 0 || known[savedSection{i, b.Host}] {
 				continue
 			}
 			made := savedBlock{Device: i, savedPlace: at}

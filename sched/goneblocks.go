@@ -89,7 +89,7 @@ func (p *presence) newBlockLocked() *blockState {
 }
 
 // reset makes b the zero record, except for the memory of short lists. No task is in the lists of a block
-// that is gone.
+// that is gone, and goneBlocks.add has reset its own storage.
 func (b *blockState) reset() {
 	const kept = 64
 	b.holders, b.parked = b.holders[:0], b.parked[:0]
