@@ -213,28 +213,19 @@ func (s *saving) merge() {
 
 // touches reports whether the section has a byte of the storage.
 func (s *saving) touches(of memory.Section) bool {
-	return slices.ContainsFunc(s.storage, func(all memory.Section) bool { return overlap(all, of) })
+	_, found := overlapping(s.storage, itself, of)
+	return len(found) > 0
 }
 
 // place returns where a section is in the storage.
 func (s *saving) place(of memory.Section) savedPlace {
-	if i := firstAfter(s.storage, of.Start()); i < len(s.storage) && s.storage[i].Start() <= of.Start() && of.End() <= s.storage[i].End() {
+	if i, _ := overlapping(s.storage, itself, of); i < len(s.storage) && s.storage[i].Start() <= of.Start() && of.End() <= s.storage[i].End() {
 		return savedPlace{i, uint64(of.Start() - s.storage[i].Start()), of.Size}
 	}
 	return savedPlace{Storage: -1}
 }
 
-// firstAfter returns the index of the first section that ends after an address. The sections do not overlap, and are in
-// ascending order.
-func firstAfter(sections []memory.Section, at uintptr) int {
-	i, _ := slices.BinarySearchFunc(sections, at, func(s memory.Section, at uintptr) int {
-		if s.End() <= at {
-			return -1
-		}
-		return 0
-	})
-	return i
-}
+func itself(s *memory.Section) memory.Section { return *s }
 
 // present describes the blocks that are present before the replay.
 func (s *saving) present() error {

@@ -23,6 +23,12 @@ func saveOf(t testing.TB, rt *vkomp.Runtime, block func(ctx context.Context) err
 	t.Helper()
 	g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), Label: "saved", Params: params}
 	must(t, rt.Taskgraph(t.Context(), g, block))
+	return saveAgain(t, rt, g)
+}
+
+// saveAgain saves a record, and returns the file.
+func saveAgain(t testing.TB, rt *vkomp.Runtime, g vkomp.Taskgraph) []byte {
+	t.Helper()
 	var file bytes.Buffer
 	must(t, rt.SaveTaskgraph(t.Context(), g, &file))
 	return file.Bytes()
@@ -70,10 +76,9 @@ func TestSavedGraphHasWhatItLeavesOnTheDevice(t *testing.T) {
 		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Device: d, Maps: []vkomp.Arg{vkomp.Delete(x), vkomp.Delete(y)}}))
 	}
 	leave()
-	var file bytes.Buffer
-	must(t, rt.SaveTaskgraph(ctx, g, &file))
+	file := saveAgain(t, rt, g)
 	leave()
-	if differences := runSaved(t, rt, file.Bytes()); differences != nil {
+	if differences := runSaved(t, rt, file); differences != nil {
 		t.Errorf("the saved run repeated: %v", differences)
 	}
 	for name, c := range map[string]struct{ was, is, want string }{
@@ -81,7 +86,7 @@ func TestSavedGraphHasWhatItLeavesOnTheDevice(t *testing.T) {
 		"no exit": {`{"kind":"target exit data","device":0,"kernel":0,"range":[0,0,0],"items":[{"storage":2,"offset":0,"size":256,"type":4}],`,
 			`{"kind":"taskwait nowait",`, "256 bytes from byte 0 of storage/2 on device 0"},
 	} {
-		edited, err := vkomp.EditSaved(file.Bytes(), func(text string) string {
+		edited, err := vkomp.EditSaved(file, func(text string) string {
 			if n := strings.Count(text, c.was); n != 1 {
 				t.Fatalf("%s: %s is there %d times", name, c.was, n)
 			}
@@ -94,7 +99,7 @@ func TestSavedGraphHasWhatItLeavesOnTheDevice(t *testing.T) {
 		}
 	}
 	// A file of the version before has no storage that the replay has made present.
-	older, err := vkomp.EditSaved(file.Bytes(), func(text string) string {
+	older, err := vkomp.EditSaved(file, func(text string) string {
 		text = strings.Replace(text, `"version":2`, `"version":1`, 1)
 		from, to := strings.Index(text, `"present":[`), strings.Index(text, `"memory":`)
 		return text[:from] + `"present":[],` + text[to:]
@@ -130,10 +135,9 @@ func TestSavedGraphThatKeepsAPart(t *testing.T) {
 	}))
 	leave()
 	enter()
-	var file bytes.Buffer
-	must(t, rt.SaveTaskgraph(ctx, g, &file))
+	file := saveAgain(t, rt, g)
 	leave()
-	if differences := runSaved(t, rt, file.Bytes()); differences != nil {
+	if differences := runSaved(t, rt, file); differences != nil {
 		t.Errorf("the saved run repeated: %v", differences)
 	}
 }

@@ -352,8 +352,8 @@ func (r *savedRun) mapped(d Device) []sched.Block {
 		return nil
 	}
 	return slices.DeleteFunc(opened.Blocks(), func(b sched.Block) bool {
-		i := firstAfter(r.sections, b.Host.Start())
-		return i == len(r.sections) || !overlap(b.Host, r.sections[i])
+		_, found := overlapping(r.sections, itself, b.Host)
+		return len(found) == 0
 	})
 }
 
