@@ -109,14 +109,14 @@ func (s *Scheduler) await(ctx context.Context, a *awaited, node *tasks.Node, pla
 // awaitStarted waits for a task after the work of its construct has been run.
 func (s *Scheduler) awaitStarted(ctx context.Context, a *awaited, node *tasks.Node, place tasks.Place) error {
 	if place != nil {
-		if done, _ := node.Completed(); !done {
+		if !node.Completed() {
 			place.Leave()
 			defer place.Return()
 		}
 	}
 	if s.intake.open.Load() && !s.hasPlace(a) {
-		// It may depend on what is left.
-		s.finishApart(s.startLeft(false))
+		// It may depend on what is in the intake.
+		s.finishApart(s.startIntake(false))
 	}
 	s.drive(ctx, a)
 	return node.Await(ctx, nil)

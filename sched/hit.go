@@ -14,11 +14,11 @@ func (s *Scheduler) hit(r *Region) bool {
 		r.Missed || len(r.Enter) > 0 == (len(r.Exit) > 0) {
 		return false
 	}
-	maps, leaving := r.Enter, false
+	maps, exit := r.Enter, false
 	if len(maps) == 0 {
-		maps, leaving = r.Exit, true
+		maps, exit = r.Exit, true
 	}
-	if !s.Hit(r.Scope, r.Group, maps, leaving) {
+	if !s.Hit(r.Scope, r.Group, maps, exit) {
 		return false
 	}
 	for i := range r.Found {
@@ -30,12 +30,12 @@ func (s *Scheduler) hit(r *Region) bool {
 // Hit carries out a data construct that only changes reference counts: an included one without
 // dependences and without an observer, all of whose items are present before and after it, and that
 // copies nothing. Its task would follow no other and no other would follow it, so none is made. maps are
-// the items of its beginning or, if leaving, those of its end. Hit reports whether the construct is one
+// the items of its beginning or, if exit, those of its end. Hit reports whether the construct is one
 // of this kind; otherwise it has done nothing, and the construct is one for Run. It keeps nothing of
 // maps.
-func (s *Scheduler) Hit(scope *tasks.Scope, group *tasks.Group, maps []memory.Map, leaving bool) bool {
+func (s *Scheduler) Hit(scope *tasks.Scope, group *tasks.Group, maps []memory.Map, exit bool) bool {
 	for i := range maps {
-		if !onlyCounts(&maps[i], leaving) {
+		if !onlyCounts(&maps[i], exit) {
 			return false
 		}
 	}
@@ -48,25 +48,25 @@ func (s *Scheduler) Hit(scope *tasks.Scope, group *tasks.Group, maps []memory.Ma
 		return false
 	}
 	if len(maps) != 1 {
-		return s.hitManyLocked(scope, maps, leaving)
+		return s.hitManyLocked(scope, maps, exit)
 	}
 	table, section := s.presence.table, maps[0].Section
-	if dormant := table.Dormant(section, leaving); dormant != nil {
+	if dormant := table.Dormant(section, exit); dormant != nil {
 		if s.pinnedInUseLocked(section) || !scope.Pass() {
 			return false
 		}
-		if leaving {
+		if exit {
 			dormant.Leave()
 		} else {
 			dormant.Enter()
 		}
 		return true
 	}
-	block := s.countingLocked(&maps[0], leaving)
+	block := s.countingLocked(&maps[0], exit)
 	if block == nil || !scope.Pass() {
 		return false
 	}
-	if leaving {
+	if exit {
 		block.Relinquish()
 	} else {
 		block.Retain()
@@ -97,17 +97,17 @@ func (s *Scheduler) makeDormantLocked(entered []memory.Use) {
 }
 
 // hitManyLocked is Hit for any number of items, which can have blocks in common.
-func (s *Scheduler) hitManyLocked(scope *tasks.Scope, maps []memory.Map, leaving bool) bool {
+func (s *Scheduler) hitManyLocked(scope *tasks.Scope, maps []memory.Map, exit bool) bool {
 	counting := s.presence.counting[:0]
 	hit := true
 	for i := 0; hit && i < len(maps); i++ {
-		block := s.countingLocked(&maps[i], leaving)
+		block := s.countingLocked(&maps[i], exit)
 		if hit = block != nil; hit {
 			counting = append(counting, block)
 		}
 	}
 	if hit = hit && scope.Pass(); hit {
-		if leaving {
+		if exit {
 			s.presence.table.Relinquish(counting)
 		} else {
 			s.presence.table.Retain(counting)
@@ -120,13 +120,13 @@ func (s *Scheduler) hitManyLocked(scope *tasks.Scope, maps []memory.Map, leaving
 
 // countingLocked returns the block in which an item lies if the construct of the item only counts it,
 // otherwise nil.
-func (s *Scheduler) countingLocked(m *memory.Map, leaving bool) *memory.Present {
+func (s *Scheduler) countingLocked(m *memory.Map, exit bool) *memory.Present {
 	others := 0
-	if leaving {
+	if exit {
 		others = 1
 	}
 	block, _ := s.stayingLocked(m, others)
-	if block == nil || leaving && !block.Stays() {
+	if block == nil || exit && !block.Stays() {
 		return nil
 	}
 	return block
@@ -134,11 +134,11 @@ func (s *Scheduler) countingLocked(m *memory.Map, leaving bool) *memory.Present 
 
 // onlyCounts reports whether an item of a data construct does no more than count if its block is present
 // and stays so.
-func onlyCounts(m *memory.Map, leaving bool) bool {
+func onlyCounts(m *memory.Map, exit bool) bool {
 	if m.Always || m.DeviceSize != 0 {
 		return false
 	}
-	if leaving {
+	if exit {
 		return !m.Delete && m.Type != memory.MapDelete
 	}
 	return m.Share != memory.ShareMust && m.Type.Enters()

@@ -11,8 +11,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// intake has resident tasks that are to start. Goroutines that create many tasks leave them here, and when a
-// group of them has been created, one of these goroutines starts all that is left:
+// intake has resident tasks that are to start. Goroutines that create many tasks put them here, and when a
+// group of them has been created, one of these goroutines starts all that are here:
 //
 //	goroutine 1   create ──▶ create ──▶ create ──▶ lock: start 64 ──▶ create ──▶
 //	                 └────────┐└────────┐└─────┐   ▲        └──────┐
@@ -30,32 +30,32 @@ import (
 // ends tasks that are complete, which would otherwise take a goroutine that has to be woken for it.
 //
 // All this is so while the intake is open: one task alone is placed by the goroutine that creates it, when its construct
-// returns. The intake opens when many tasks are in flight. What is left then without a group becoming complete is started
+// returns. The intake opens when many tasks are in flight. What is here then without a group becoming complete is started
 //
 //   - by a goroutine that is about to wait for tasks.
-//   - by the sweeper: a goroutine that there is while no queue has anything to do. It closes the intake when nothing is
-//     left.
+//   - by the sweeper: a goroutine that there is while no queue has anything to do. It closes the intake when it
+//     is empty.
 //   - by a timer, since a queue may be busy for long, or have to wait for something that the program does only after
-//     what is left. It is the one that submits what has been kept for more commands to come (see gatherTime).
+//     what is here. It is the one that submits what has been kept for more commands to come (see gatherTime).
 type intake struct {
 	// many is the number of tasks in flight, and of those that were started by themselves, from which on the intake is
 	// open: 0 for never.
 	many int
-	// group is the number of tasks that are created until one of their creators starts what is left. serial says
+	// group is the number of tasks that are created until one of their creators starts what is here. serial says
 	// that goroutines run one at a time.
 	group  uint32
 	serial bool
-	// open says that tasks can be left here.
+	// open says that tasks can be put here.
 	open atomic.Bool
-	// created counts the tasks that were created since a goroutine has last begun to start what is left, rounds
+	// created counts the tasks that were created since a goroutine has last begun to start what is here, rounds
 	// those beginnings, and running the goroutines that are about it.
 	created, rounds atomic.Uint32
 	running         atomic.Int32
 	// last is the last task that was added; resident.next links it to those before it.
 	last atomic.Pointer[resident]
-	// left is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
+	// size is the number of tasks in the intake, and turning that of tasks from it that are to become targets:
 	// neither is counted in life.live.
-	left, turning atomic.Int64
+	size, turning atomic.Int64
 
 	// The following fields are guarded by Scheduler.mu.
 
@@ -79,10 +79,10 @@ const (
 	// to start them takes less time than to start some now and then, because what either works with stays in the
 	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
 	groupTasksSerial = 1024
-	// mostLeft is the number of tasks in the intake from which on those who create more have to wait until they can
+	// mostInIntake is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
-	mostLeft = 1024
-	// sweepTime is for how long no task must have been created for the sweeper to start those that are left:
+	mostInIntake = 1024
+	// sweepTime is for how long no task must have been created for the sweeper to start those in the intake:
 	// goroutines that create them faster may complete a group. It waits for that sweepWaits times at most.
 	sweepTime  = 5 * time.Microsecond
 	sweepWaits = 4
@@ -107,7 +107,7 @@ func (in *intake) init(p Placement) {
 
 // add adds a task.
 func (in *intake) add(l *resident) {
-	in.left.Add(1)
+	in.size.Add(1)
 	for {
 		last := in.last.Load()
 		l.next = last
@@ -124,8 +124,8 @@ func (in *intake) takeLocked() {
 	}
 }
 
-// leave leaves a task that its creator is to start in the intake, if that is open. Otherwise it reports false.
-func (s *Scheduler) leave(l *resident) bool {
+// toIntake puts a task that its creator is to start into the intake, if that is open. Otherwise it reports false.
+func (s *Scheduler) toIntake(l *resident) bool {
 	in := &s.intake
 	if !in.open.Load() {
 		return false
@@ -135,24 +135,24 @@ func (s *Scheduler) leave(l *resident) bool {
 		s.releaseLater()
 	} else {
 		// Whoever has closed the intake may not have seen the task.
-		s.finishApart(s.startLeft(false))
+		s.finishApart(s.startIntake(false))
 	}
 	return true
 }
 
 // countCreated counts a task that the calling goroutine has created. When there has been a group of them, the
-// goroutine starts what is left, unless another one is about it and has not fallen far behind.
+// goroutine starts what is in the intake, unless another one is about it and has not fallen far behind.
 func (s *Scheduler) countCreated() {
 	in := &s.intake
-	if in.open.Load() && in.created.Add(1) >= in.group && (in.running.Load() == 0 || in.left.Load() >= mostLeft) {
-		s.finishApart(s.startLeft(true))
+	if in.open.Load() && in.created.Add(1) >= in.group && (in.running.Load() == 0 || in.size.Load() >= mostInIntake) {
+		s.finishApart(s.startIntake(true))
 	}
 }
 
-// startLeft starts what is in the intake and the resident tasks that become ready by that. It calls no function of the
+// startIntake starts what is in the intake and the resident tasks that become ready by that. It calls no function of the
 // program. The caller finishes the result, which has what else has become ready. creating says that the goroutine has
 // other tasks to create: where another one can at the same time, that one submits the tasks.
-func (s *Scheduler) startLeft(creating bool) *tasks.Work {
+func (s *Scheduler) startIntake(creating bool) *tasks.Work {
 	in := &s.intake
 	w := tasks.NewWork()
 	in.running.Add(1)
@@ -160,7 +160,7 @@ func (s *Scheduler) startLeft(creating bool) *tasks.Work {
 	in.created.Store(0)
 	in.rounds.Add(1)
 	// Others may create tasks faster than they are started here.
-	for most := int(in.left.Load()) + mostLeft; most > 0; {
+	for most := int(in.size.Load()) + mostInIntake; most > 0; {
 		started := s.startSome(w, creating && !in.serial)
 		if started == 0 {
 			break
@@ -187,13 +187,13 @@ func (s *Scheduler) finishApart(w *tasks.Work) {
 }
 
 // startSome starts some of the tasks in the intake and of those in w, finds out what the device has done, and has what
-// is due submitted, by another goroutine if leaves is set. It returns how many it has started.
-func (s *Scheduler) startSome(w *tasks.Work, leaves bool) int {
+// is due submitted, by another goroutine if apart is set. It returns how many it has started.
+func (s *Scheduler) startSome(w *tasks.Work, apart bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	started := s.startSomeLocked(w)
 	s.noticeLocked(w)
-	if leaves {
+	if apart {
 		s.order.LeaveClosed()
 	} else {
 		s.submitClosedLocked(w)
@@ -212,7 +212,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		l := in.rest
 		if l != nil {
 			in.rest, l.next = l.next, nil
-			in.left.Add(-1)
+			in.size.Add(-1)
 		} else if l = s.nextResident(w); l == nil {
 			break
 		}
@@ -270,8 +270,8 @@ func (s *Scheduler) noticeLocked(w *tasks.Work) {
 func (s *Scheduler) settleIntake() {
 	in := &s.intake
 	for range settleTurns {
-		if in.left.Load() > 0 || in.created.Load() > 0 {
-			s.startLeft(false).Finish()
+		if in.size.Load() > 0 || in.created.Load() > 0 {
+			s.startIntake(false).Finish()
 		}
 		if in.running.Load() == 0 {
 			return
@@ -311,25 +311,25 @@ func (s *Scheduler) sweep() {
 			runtime.Gosched()
 		}
 		if waits++; in.rounds.Load() == rounds && (in.created.Load() == created || waits >= sweepWaits) {
-			s.finishApart(s.startLeft(false))
+			s.finishApart(s.startIntake(false))
 			waits = 0
 		}
 		more = s.sweepMore()
 	}
-	if !in.open.Load() && in.left.Load() > 0 {
+	if !in.open.Load() && in.size.Load() > 0 {
 		// The intake was open until now.
-		s.finishApart(s.startLeft(false))
+		s.finishApart(s.startIntake(false))
 	}
 }
 
-// sweepMore reports whether the sweeper has to go on. It closes the intake if nothing is left there and the device has
+// sweepMore reports whether the sweeper has to go on. It closes the intake if it is empty and the device has
 // nothing to do.
 func (s *Scheduler) sweepMore() bool {
 	in := &s.intake
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	idle := s.order.Idle()
-	if idle && !s.life.stopped && in.left.Load() > 0 {
+	if idle && !s.life.stopped && in.size.Load() > 0 {
 		return true
 	}
 	in.sweeping = false

@@ -45,7 +45,7 @@ func newIntakeRigOn(t *testing.T, queues []order.QueueInfo, many int, x ...[]uin
 	return r
 }
 
-// leaveAll opens the intake, without a sweeper and a timer, so that the tasks that are created are left there, until a
+// leaveAll opens the intake, without a sweeper and a timer, so that the tasks that are created stay there, until a
 // group of so many is complete or start is called.
 func (r *rig) leaveAll(group uint32) (start func()) {
 	in := &r.s.intake
@@ -57,12 +57,12 @@ func (r *rig) leaveAll(group uint32) (start func()) {
 	return func() {
 		r.t.Helper()
 		in.open.Store(false)
-		r.s.startLeft(false).Finish()
+		r.s.startIntake(false).Finish()
 		r.s.mu.Lock()
 		in.sweeping, in.started = false, 0
 		r.s.mu.Unlock()
-		if left, turning := in.left.Load(), in.turning.Load(); left+turning != 0 {
-			r.t.Errorf("%d tasks are left, %d becoming targets", left, turning)
+		if size, turning := in.size.Load(), in.turning.Load(); size+turning != 0 {
+			r.t.Errorf("%d tasks are in the intake, %d becoming targets", size, turning)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestTasksThatAreLeftAreNotComplete(t *testing.T) {
 	r.expect("x", x, filled(16, 2)...)
 }
 
-// Tasks that are left start in the order in which they were created, also where they are more than are started
+// Tasks in the intake start in the order in which they were created, also where they are more than are started
 // in a row.
 func TestTasksThatAreLeftStartInOrder(t *testing.T) {
 	const n = 3*startsAtOnce + 5
@@ -288,7 +288,7 @@ func TestGroupOfTasksThatCanBeCancelled(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// The first one has been left, and the others have not started.
+			// The first one is in the intake, and the others have not started.
 			want := uint64(group)
 			if stopped != "not" {
 				want = 1
@@ -458,7 +458,7 @@ func groupWithObserver(t *testing.T, at string, resides, serial bool) {
 	start := r.leaveAll(group)
 	d.wait.Lock()
 	r.run(unobserved(x))
-	// This one follows one that is left.
+	// This one follows one in the intake.
 	observed := launch{label: "leaves", kernel: "add", args: []arg{tofrom(y)}, in: [][]uint32{x}, out: [][]uint32{y}, constant: 1}
 	if resides {
 		observed.args = []arg{alloc(x)}
@@ -493,7 +493,7 @@ func groupWithObserver(t *testing.T, at string, resides, serial bool) {
 // Tasks of a goroutine that creates them faster than they are started have to wait, even if another one is starting
 // some.
 func TestOnlySomeTasksAreLeft(t *testing.T) {
-	const n = 4 * mostLeft
+	const n = 4 * mostInIntake
 	x := filled(16*n, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
@@ -502,10 +502,10 @@ func TestOnlySomeTasksAreLeft(t *testing.T) {
 	most := int64(0)
 	for i := range n {
 		r.run(add1(x[16*i : 16*i+16]))
-		most = max(most, r.s.intake.left.Load())
+		most = max(most, r.s.intake.size.Load())
 	}
-	if most != mostLeft-1 {
-		t.Errorf("%d tasks were left, want %d", most, mostLeft-1)
+	if most != mostInIntake-1 {
+		t.Errorf("%d tasks were in the intake, want %d", most, mostInIntake-1)
 	}
 	r.s.intake.running.Add(-1)
 	start()
@@ -527,8 +527,8 @@ func TestTaskThatWaitsForTheHostIsNotLeft(t *testing.T) {
 	r.run(add1(x))
 	close(hold)
 	r.eventually("the tasks have started", func() bool { return r.s.order.All()[0].Stats().Dispatches == 2 })
-	if left := r.s.intake.left.Load(); left != 0 {
-		t.Errorf("%d tasks are left", left)
+	if size := r.s.intake.size.Load(); size != 0 {
+		t.Errorf("%d tasks are in the intake", size)
 	}
 	r.taskwait()
 	start()
@@ -536,7 +536,7 @@ func TestTaskThatWaitsForTheHostIsNotLeft(t *testing.T) {
 	r.expect("x", x, filled(16, 3)...)
 }
 
-// A goroutine that is about to wait starts all that is left, with what becomes ready by that.
+// A goroutine that is about to wait starts all that is in the intake, with what becomes ready by that.
 func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 	const links = 3*startsAtOnce + 5
 	x := filled(16, 1)
@@ -553,7 +553,7 @@ func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
 	r.expect("x", x, filled(16, 1+links)...)
 }
 
-// A compound task comes behind what is left: its constructs need not be run one by one.
+// A compound task comes behind what is in the intake: its constructs need not be run one by one.
 func TestCompoundTaskComesBehindWhatIsLeft(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
@@ -569,7 +569,7 @@ func TestCompoundTaskComesBehindWhatIsLeft(t *testing.T) {
 	r.expect("x", x, filled(16, 5)...)
 }
 
-// A task that is left can turn out to be a target, because its storage has gone meanwhile.
+// A task in the intake can turn out to be a target, because its storage has gone meanwhile.
 func TestTaskThatIsLeftBecomesATarget(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
@@ -610,7 +610,7 @@ func TestTasksThatAreLeftFailWithTheScheduler(t *testing.T) {
 
 var errLostInTest = errors.New("lost in a test")
 
-// Goroutines create chains of tasks, and one after another ends, without a call that starts what is left.
+// Goroutines create chains of tasks, and one after another ends, without a call that starts what is in the intake.
 func TestSweeperLeavesNothingBehind(t *testing.T) {
 	const chains, links = 4, 300
 	serialOrNot(t, func(t *testing.T, serial bool) {
@@ -650,7 +650,7 @@ func TestSweeperLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// When the device has done what it had to do, the sweeper starts what is left.
+// When the device has done what it had to do, the sweeper starts what is in the intake.
 func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 	serialOrNot(t, func(t *testing.T, serial bool) {
 		const n, many = 20, 5
@@ -663,8 +663,8 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 		for i := range n {
 			r.run(add1(x[16*i : 16*i+16]))
 		}
-		if left := r.s.intake.left.Load(); left != n-many {
-			t.Errorf("%d tasks are left", left)
+		if size := r.s.intake.size.Load(); size != n-many {
+			t.Errorf("%d tasks are in the intake", size)
 		}
 		r.d.release()
 		r.intakeCloses()
@@ -677,7 +677,7 @@ func TestSweeperStartsWhatIsLeftWhenTheDeviceIsIdle(t *testing.T) {
 	})
 }
 
-// What is left is started also when the device was refused what it had to do.
+// What is in the intake is started also when the device was refused what it had to do.
 func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	x, y := filled(16, 1), filled(16, 1)
 	r := newIntakeRig(t, 0, x, y)
@@ -685,7 +685,7 @@ func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	start, submitted := r.leaveAll(math.MaxUint32), r.d.submissions()
 	r.failNext()
 	r.run(add1(x))
-	r.s.startLeft(true).Finish()
+	r.s.startIntake(true).Finish()
 	r.eventually("the batch is refused", func() bool { return r.d.submissions() > submitted && r.s.order.Idle() })
 	r.s.mu.Lock()
 	r.s.intake.sweeping, r.s.order.patience = false, 0
@@ -693,8 +693,8 @@ func TestLeftTasksStartWhenABatchIsRefused(t *testing.T) {
 	r.s.mu.Unlock()
 	r.run(add1(y))
 	r.intakeCloses()
-	if left := r.s.intake.left.Load(); left != 0 {
-		t.Errorf("%d tasks are left", left)
+	if size := r.s.intake.size.Load(); size != 0 {
+		t.Errorf("%d tasks are in the intake", size)
 	}
 	start()
 	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, errSubmitMemory) {
@@ -733,7 +733,7 @@ func TestSweeperCallsNoFunctionOfTheProgram(t *testing.T) {
 	}
 	r.eventually("the device is idle", func() bool { return r.s.order.Idle() })
 	sweep()
-	r.eventually("all have started", func() bool { return r.s.intake.left.Load() == 0 })
+	r.eventually("all have started", func() bool { return r.s.intake.size.Load() == 0 })
 	close(resume)
 	r.eventually("the sweeper has ended", func() bool { return !r.s.intake.sweeping })
 	start()
@@ -744,7 +744,7 @@ func TestSweeperCallsNoFunctionOfTheProgram(t *testing.T) {
 	r.expect("z", z, filled(16*30, 2)...)
 }
 
-// Constructs that wait for their task start what is left, on which it may depend.
+// Constructs that wait for their task start what is in the intake, on which it may depend.
 func TestConstructThatWaitsStartsWhatIsLeft(t *testing.T) {
 	const links = 5
 	t.Run("of the device", func(t *testing.T) {
@@ -807,7 +807,7 @@ func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
 	a.close()
 }
 
-// What is left does not wait for a queue that is busy for long, or waits for something that the program does only when it
+// What is in the intake does not wait for a queue that is busy for long, or waits for something that the program does only when it
 // has seen what the task leaves.
 func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
 	serialOrNot(t, func(t *testing.T, serial bool) {
@@ -869,7 +869,7 @@ func TestIntakeThatOpensWhileTheDeviceIsIdle(t *testing.T) {
 	r.expect("x", x, filled(16, 2)...)
 }
 
-// The sweeper does not end while something is left and the device has nothing to do.
+// The sweeper does not end while something is in the intake and the device has nothing to do.
 func TestSweeperGoesOn(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
@@ -881,7 +881,7 @@ func TestSweeperGoesOn(t *testing.T) {
 		t.Errorf("open %t, sweeping %t", in.open.Load(), in.sweeping)
 	}
 	r.d.hold()
-	r.s.startLeft(false).Finish()
+	r.s.startIntake(false).Finish()
 	if r.s.sweepMore() || !in.open.Load() || in.sweeping {
 		t.Errorf("with a busy device: open %t, sweeping %t", in.open.Load(), in.sweeping)
 	}
@@ -922,7 +922,7 @@ func TestGroupAfterATaskWithTheLastReference(t *testing.T) {
 			return nil
 		}
 	})
-	r.s.finishApart(r.s.startLeft(true)) // there is nothing to start
+	r.s.finishApart(r.s.startIntake(true)) // there is nothing to start
 	n := r.createUntil(add1(z), group, "x is no longer present", func() bool {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
@@ -960,8 +960,8 @@ func TestPlacedConstructStartsNothing(t *testing.T) {
 	r.eventually("the construct waits for its queue", func() bool { return q.Drivers() == 1 && len(q.InFlight()) > 0 })
 	r.d.release()
 	<-returned
-	if left := r.s.intake.left.Load(); left != n {
-		t.Errorf("%d tasks are left, want %d", left, n)
+	if size := r.s.intake.size.Load(); size != n {
+		t.Errorf("%d tasks are in the intake, want %d", size, n)
 	}
 	start()
 	r.taskwait()
@@ -970,7 +970,7 @@ func TestPlacedConstructStartsNothing(t *testing.T) {
 	r.expect("y", y, filled(16, 2)...)
 }
 
-// Close fails what is left.
+// Close fails what is in the intake.
 func TestCloseWithTasksLeft(t *testing.T) {
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
@@ -978,8 +978,8 @@ func TestCloseWithTasksLeft(t *testing.T) {
 	if err := r.s.Close(); !errors.Is(err, memory.ErrLeaked) {
 		t.Errorf("Close: %v", err)
 	}
-	if n := r.s.intake.left.Load(); n != 0 {
-		t.Errorf("%d tasks are left", n)
+	if n := r.s.intake.size.Load(); n != 0 {
+		t.Errorf("%d tasks are in the intake", n)
 	}
 	if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)

@@ -415,7 +415,7 @@ func TestGroupEndsNothingOfALostDevice(t *testing.T) {
 				r.s.Lose(errLost)
 			}
 			close(d.lost)
-			r.s.startLeft(false).Finish()
+			r.s.startIntake(false).Finish()
 			if now, _ := state(); now != before {
 				t.Errorf("%d of %d tasks have ended", before-now, before)
 			}
@@ -460,7 +460,7 @@ func TestTimestampsOfALostDeviceEndNothing(t *testing.T) {
 			close(d.lost)
 			switch by {
 			case starting:
-				r.s.startLeft(false).Finish()
+				r.s.startIntake(false).Finish()
 			case flushing, flushing + ", by a look":
 				if err := tr.FlushTrace(); !errors.Is(err, vk.ErrDeviceLost) {
 					t.Errorf("flush: %v", err)

@@ -19,8 +19,8 @@ type deviceOrder struct {
 	// to be called when all tasks that are ready have been started.
 	later     func(*tasks.Work)
 	refilling bool
-	// release is the timer that submits what has been kept for more commands to come, and starts what has been
-	// left in the intake, after patience. holding says that it is running.
+	// release is the timer that submits what has been kept for more commands to come, and starts what is in
+	// the intake, after patience. holding says that it is running.
 	release  *time.Timer
 	holding  atomic.Bool
 	patience time.Duration
@@ -95,13 +95,13 @@ func (s *Scheduler) released() {
 	s.SubmitGathered()
 }
 
-// SubmitGathered submits what has been kept for more commands to come, and what has been left in the intake.
+// SubmitGathered submits what has been kept for more commands to come, and what is in the intake.
 // It is called by a goroutine that is about to wait for tasks, and otherwise after gatherTime. It calls no function of
 // the program.
 func (s *Scheduler) SubmitGathered() {
 	var w *tasks.Work
 	if s.intake.open.Load() {
-		w = s.startLeft(false)
+		w = s.startIntake(false)
 	} else {
 		w = tasks.NewWork()
 	}

@@ -137,7 +137,7 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	s := l.s
 	deferred := l.awaited == nil
-	if deferred && w.Creates && s.leave(l) {
+	if deferred && w.Creates && s.toIntake(l) {
 		return
 	}
 	s.mu.Lock()
@@ -221,7 +221,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 			return false
 		}
 	}
-	l.enteredLocked()
+	l.countLocked()
 	return true
 }
 
@@ -265,8 +265,8 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, gro
 	}
 }
 
-// enteredLocked counts the task in its blocks, whose memory their residents keep.
-func (l *resident) enteredLocked() {
+// countLocked counts the task in its blocks, whose memory their residents keep.
+func (l *resident) countLocked() {
 	for _, block := range l.blocks[:l.distinct] {
 		block.Retain()
 		state := stateOf(block)
@@ -277,9 +277,9 @@ func (l *resident) enteredLocked() {
 	l.s.life.live++
 }
 
-// leaveLocked no longer counts the task among the residents of its blocks. Tasks that wait until these
+// uncountLocked no longer counts the task among the residents of its blocks. Tasks that wait until these
 // have none try again.
-func (l *resident) leaveLocked(w *tasks.Work) {
+func (l *resident) uncountLocked(w *tasks.Work) {
 	p := &l.s.presence
 	for _, block := range l.blocks[:l.distinct] {
 		state := stateOf(block)
@@ -339,7 +339,7 @@ func (l *resident) endLocked(w *tasks.Work) bool {
 			return false
 		}
 	}
-	l.leaveLocked(w)
+	l.uncountLocked(w)
 	for _, block := range blocks {
 		block.Relinquish()
 	}
@@ -382,7 +382,7 @@ func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 	for _, block := range blocks[:distinct] {
 		stateOf(block).Pin()
 	}
-	l.leaveLocked(w)
+	l.uncountLocked(w)
 	t := l.becomeTarget()
 	if t.awaited != nil {
 		t.awaited.place = &t.order.Task

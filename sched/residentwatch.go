@@ -11,14 +11,14 @@ import (
 
 // The observer of a resident task hears of the same events as that of a target, in the same order. It is
 // told without the lock, so the task enters and is placed under the lock by itself each, and many tasks
-// that are complete leave under the lock before their observers hear of their ends, one after the other.
+// that are complete end under the lock before their observers hear of their ends, one after the other.
 
 // residentWatch is what a resident task needs for its observer.
 type residentWatch struct {
 	observer construct.Observer
 	traits   traits
-	// left says that the task has given back its storage.
-	left bool
+	// ended says that the task has given back its storage.
+	ended bool
 	*observed
 }
 
@@ -40,7 +40,7 @@ func (o *residentWatch) release() {
 	if o.traits.has(observedRun) {
 		o.observed.reset(o.traits)
 	}
-	o.observer, o.traits, o.left = nil, 0, false
+	o.observer, o.traits, o.ended = nil, 0, false
 }
 
 // handTo hands the observer over to the target that the task becomes.
@@ -53,7 +53,7 @@ func (o *residentWatch) handTo(t *target) {
 			o.observed = new(observed)
 		}
 	}
-	o.observer, o.traits, o.left = nil, 0, false
+	o.observer, o.traits, o.ended = nil, 0, false
 }
 
 // timeLocked begins the timing of the task's launch.
@@ -158,28 +158,28 @@ func (s *Scheduler) endWatched(done []*order.Task, next *int, w *tasks.Work) *ta
 		}
 		all = append(all, l)
 	}
-	left := s.leaveWatched(all, w)
-	s.tellEnds(all[:left], done, next, w)
-	if left == len(all) {
+	ended := s.relinquishWatched(all, w)
+	s.tellEnds(all[:ended], done, next, w)
+	if ended == len(all) {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done[*next] = nil
 	*next++
-	return all[left].becomeTargetLocked(w)
+	return all[ended].becomeTargetLocked(w)
 }
 
-// leaveWatched has the tasks give back their storage, up to the first that has to become a target in
+// relinquishWatched has the tasks give back their storage, up to the first that has to become a target in
 // order to do so, and returns how many have.
-func (s *Scheduler) leaveWatched(all []*resident, w *tasks.Work) int {
+func (s *Scheduler) relinquishWatched(all []*resident, w *tasks.Work) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, l := range all {
-		if !l.watch.left && !l.endLocked(w) {
+		if !l.watch.ended && !l.endLocked(w) {
 			return i
 		}
-		l.watch.left = true
+		l.watch.ended = true
 	}
 	return len(all)
 }

@@ -352,7 +352,7 @@ func (s *Scheduler) tasksCompleteLocked() error {
 
 // incompleteLocked returns the number of tasks that have entered, or are about to, and are not complete.
 func (s *Scheduler) incompleteLocked() int {
-	return s.life.live + int(s.intake.left.Load()+s.intake.turning.Load())
+	return s.life.live + int(s.intake.size.Load()+s.intake.turning.Load())
 }
 
 // Relinquish frees what is kept for later tasks, which will make it again: staging memory, memory
@@ -409,7 +409,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.intake.open.Store(false)
 	s.unlockLocked(&w)
 	w.Run()
-	s.startLeft(false).Finish()
+	s.startIntake(false).Finish()
 	s.mu.Lock()
 	for s.life.live > 0 || s.kernels.CompilingLocked() != nil {
 		s.life.wake.Wait()

@@ -18,14 +18,11 @@ func (n *Node) Release() {
 	n.forgetLocked()
 }
 
-// Completed reports whether the task is complete, and its failure. The caller must hold the task.
-func (n *Node) Completed() (bool, error) {
+// Completed reports whether the task is complete. The caller must hold the task.
+func (n *Node) Completed() bool {
 	n.scope.lock()
 	defer n.scope.unlock()
-	if !n.phase.complete() {
-		return false, nil
-	}
-	return true, n.failureLocked()
+	return n.phase.complete()
 }
 
 // failureLocked returns the failure of a complete task.
@@ -117,15 +114,14 @@ func (n *Node) Abandon() {
 	n.forgetLocked()
 }
 
-// Wait waits until the task is complete and returns its failure, or the cause of ctx if that ends
-// first; the task then goes on. Only one goroutine may wait for a task, and must hold it. Wait
-// leaves place, if there is one, while it blocks.
+// Wait waits until the task is complete, and returns nil whatever its outcome, or the cause of ctx
+// if that ends first; the task then goes on. Only one goroutine may wait for a task, and must hold
+// it. Wait leaves place, if there is one, while it blocks.
 func (n *Node) Wait(ctx context.Context, place Place) error {
 	n.scope.lock()
 	if n.phase.complete() {
 		n.scope.unlock()
-		_, err := n.Completed()
-		return err
+		return nil
 	}
 	x := n.toSpecialLocked()
 	if x.signal == nil {
@@ -149,27 +145,19 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 			return context.Cause(ctx)
 		}
 	}
-	_, err := n.Completed()
-	return err
+	return nil
 }
 
 // BeforeWait is called by a goroutine that waits for the task in another way than by Wait, before it does.
 func (n *Node) BeforeWait() { n.scope.graph.beforeWait() }
 
-// Await waits for an included task as Wait does, and returns nil when it is complete, whatever
-// its outcome. If ctx ends first, it abandons the task and returns the cause.
+// Await waits for an included task as Wait does. If ctx ends first, it abandons the task.
 func (n *Node) Await(ctx context.Context, place Place) error {
-	if done, _ := n.Completed(); done {
-		return nil
+	err := n.Wait(ctx, place)
+	if err != nil {
+		n.Abandon()
 	}
-	if err := n.Wait(ctx, place); err != nil {
-		// It may have completed since the wait gave up.
-		if done, _ := n.Completed(); !done {
-			n.Abandon()
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // Outcome returns what the construct of a complete included task reports: its failure, or

@@ -348,8 +348,8 @@ func TestHeldNodeIsNotReused(t *testing.T) {
 	if m := s.add(Task{Label: "b"}); m == n {
 		t.Error("the node is somebody else's")
 	}
-	if done, err := n.Completed(); !done || err == nil {
-		t.Errorf("complete %v, %v", done, err)
+	if err := n.failure(); !n.Completed() || err == nil {
+		t.Errorf("complete %v, %v", n.Completed(), err)
 	}
 }
 
@@ -369,13 +369,13 @@ func TestEventOfACompleteTaskFulfilsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.complete("b", nil)
-	if done, _ := s.nodes["b"].Completed(); done {
+	if s.nodes["b"].Completed() {
 		t.Error("an old event let the new task complete")
 	}
 	if err := next.Fulfill(&s.work); err != nil {
 		t.Fatal(err)
 	}
-	if done, _ := s.nodes["b"].Completed(); !done {
+	if !s.nodes["b"].Completed() {
 		t.Error("the event did not let its task complete")
 	}
 }

@@ -598,7 +598,7 @@ func (h *history) check() error {
 		if !task.held {
 			continue
 		}
-		done, err := task.node.Completed()
+		done, err := task.node.Completed(), task.node.failure()
 		if done != task.complete || (err != nil) != (task.complete && task.failed) {
 			return fmt.Errorf("%s: complete %v (%v), want %v, failed %v", task.label, done, err, task.complete, task.failed)
 		}

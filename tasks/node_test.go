@@ -88,7 +88,7 @@ func TestLongChainOnTheDeviceCompletesWithoutRecursion(t *testing.T) {
 		nodes[i].Placed(&w)
 	}
 	for _, n := range slices.Backward(nodes) {
-		if done, _ := n.Completed(); done {
+		if n.Completed() {
 			t.Fatal("complete before its predecessors")
 		}
 		n.Complete(nil, &w)
@@ -173,7 +173,7 @@ func TestRestartOfATaskWhosePredecessorFailedDropsIt(t *testing.T) {
 	s.work.Restart(b)
 	s.work.Run()
 	s.expect(t, "start a", "start b after a", "drop b")
-	if _, err := b.Completed(); err == nil || !err.(*Error).Dependent {
+	if err := b.failure(); err == nil || !err.(*Error).Dependent {
 		t.Errorf("got %v", err)
 	}
 }

@@ -300,12 +300,15 @@ func TestNodeWait(t *testing.T) {
 	if err := n.Wait(ctx, nil); err != why {
 		t.Errorf("got %v", err)
 	}
-	if done, err := n.Completed(); done || err != nil {
-		t.Errorf("complete %v, %v", done, err)
+	if n.Completed() {
+		t.Error("complete")
 	}
 	s.complete("a", errBroken)
 	// The task is complete: it does not matter that the context has ended.
-	err := n.Wait(ctx, nil)
+	if err := n.Wait(ctx, nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+	err := n.Outcome()
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Task != "a" || failure.Dependent || !errors.Is(err, errBroken) {
 		t.Errorf("got %v", err)
@@ -322,7 +325,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 		s.add(Task{Label: label, Depend: []Depend{{Kind: DependInOut, Ptr: x, Size: 8}}})
 	}
 	s.complete("a", errBroken)
-	_, err := s.nodes["c"].Completed()
+	err := s.nodes["c"].failure()
 	if got, want := err.Error(), `task "c" not run: it depends on failed task "a": broken`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -686,8 +689,8 @@ func TestTaskThatEndsByOneOfTwoFailuresIsADependent(t *testing.T) {
 	failure := n.FailedBy()
 	s.complete("b", errBroken)
 	s.complete("n", failure)
-	if done, err := n.Completed(); !done || !n.Dropped() || !strings.Contains(fmt.Sprint(err), `depends on failed task "a"`) {
-		t.Errorf("complete %t, dropped %t: %v", done, n.Dropped(), err)
+	if err := n.failure(); !n.Completed() || !n.Dropped() || !strings.Contains(fmt.Sprint(err), `depends on failed task "a"`) {
+		t.Errorf("complete %t, dropped %t: %v", n.Completed(), n.Dropped(), err)
 	}
 	if err := s.waitNow(); err == nil || !strings.Contains(err.Error(), "1 dependent") {
 		t.Errorf("the wait: %v", err)

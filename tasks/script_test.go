@@ -282,3 +282,13 @@ func (s *script) item(kind, storage string) (Depend, bool) {
 	}
 	return d, d.Kind != 0
 }
+
+// failure returns the failure of a complete task, and nil of one that is not complete.
+func (n *Node) failure() error {
+	n.scope.lock()
+	defer n.scope.unlock()
+	if !n.phase.complete() {
+		return nil
+	}
+	return n.failureLocked()
+}

@@ -161,7 +161,7 @@ func (x *tree) check() error {
 		if t.released {
 			continue
 		}
-		if complete, _ := t.node.Completed(); complete != t.complete {
+		if complete := t.node.Completed(); complete != t.complete {
 			return fmt.Errorf("t%d complete %v, want %v", t.i, complete, t.complete)
 		}
 		if t.complete && x.recycle {

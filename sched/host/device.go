@@ -121,7 +121,7 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	}
 	if t.state.Load() == hostStarted {
 		t.run(n)
-		if done, _ := n.Completed(); !done && t.Event != nil {
+		if !n.Completed() && t.Event != nil {
 			n.Abandon()
 			return nil
 		}
