@@ -145,6 +145,7 @@ func (e *execution) nest(st *step, c uint32) vkomp.Task {
 
 func (e *execution) join(ctx context.Context, st *step, c uint32) error {
 	private, dst, token := e.private[st.private], e.slice(st.dst), e.tokens[st.private]
+	written, last, next := token[:1], token[1:2], token[2:]
 	generate := func(byTarget bool, dst []uint32, mul, fac uint32, depend ...vkomp.Depend) error {
 		if byTarget {
 			return e.rt.Target(ctx, e.k.on(dst, private, mul, fac, c, depend...))
@@ -161,13 +162,16 @@ func (e *execution) join(ctx context.Context, st *step, c uint32) error {
 			return nil
 		}})
 	}
-	if err := generate(st.byTarget[0], private, 0, 0, vkomp.Out(private)); err != nil {
+	if err := e.rt.TaskwaitNoWait(ctx, vkomp.In(last), vkomp.Out(next)); err != nil {
 		return err
 	}
-	if err := e.rt.TaskwaitNoWait(ctx, vkomp.In(private), vkomp.Out(token)); err != nil {
+	if err := generate(st.byTarget[0], private, 0, 0, vkomp.In(next), vkomp.Out(private)); err != nil {
 		return err
 	}
-	return generate(st.byTarget[1], dst, 3, 5, vkomp.In(token), vkomp.InOut(dst))
+	if err := e.rt.TaskwaitNoWait(ctx, vkomp.In(private), vkomp.Out(written)); err != nil {
+		return err
+	}
+	return generate(st.byTarget[1], dst, 3, 5, vkomp.In(written), vkomp.Out(last), vkomp.InOut(dst))
 }
 
 // execute runs a program and returns its result.

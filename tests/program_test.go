@@ -44,7 +44,8 @@ const (
 	// storage.
 	waitStep
 	waitOnStep
-	// joinStep is two tasks that are ordered only by a join.
+	// joinStep is two tasks that are ordered only by a join. Another join orders them after those of the
+	// same step of a run before.
 	joinStep
 )
 
@@ -302,7 +303,7 @@ func newState(privates int) *state {
 	}
 	for range privates {
 		s.private = append(s.private, make([]uint32, tile))
-		s.tokens = append(s.tokens, make([]byte, 1))
+		s.tokens = append(s.tokens, make([]byte, 3))
 	}
 	return s
 }
