@@ -90,7 +90,11 @@ func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx co
 		case len(g.Params) > 0:
 			return fail(outer.refuse("", "", "it has parameters, inside another taskgraph"))
 		}
-		return protect.Call(func() error { return block(ctx) })
+		err := protect.Call(func() error { return block(ctx) })
+		if err != nil {
+			outer.spoil() // what the block had still to generate is not in the record
+		}
+		return err
 	}
 	ctx, bound := bind(ctx, g.Params)
 	do := block

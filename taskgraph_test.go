@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -837,6 +838,9 @@ func TestBlockWithAConstructThatFailsLeavesNoRecord(t *testing.T) {
 			end()
 			return rt.Taskgraph(own, vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), NoGroup: true}, func(context.Context) error { return nil })
 		}, context.Canceled},
+		"block of a taskgraph inside": {func(ctx context.Context) error {
+			return rt.Taskgraph(ctx, vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), NoGroup: true}, func(context.Context) error { return io.EOF })
+		}, io.EOF},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fails := true
