@@ -117,6 +117,8 @@ type tally struct {
 	failed, dropped int
 	// alone says that the tasks have no depend items. others says that the root stands for failures that are not alike.
 	alone, others bool
+	// returned says that a wait, which did not have to report the failures, has returned all that is counted.
+	returned bool
 	// distinct holds the root and others that were counted; nil stands for the root alone.
 	distinct failedAlike
 	// told is the group whose list contains the tally; guarded by the group's lock.
@@ -210,6 +212,7 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 			f.byKind[k] = t
 		}
 	}
+	t.returned = false
 	t.count(root)
 	if n.specials().failure == nil {
 		t.dropped++
@@ -300,20 +303,25 @@ func (f *failures) settle(t *tally) {
 	}
 }
 
-// giveBack adds the tallies that a wait which was given up has not reported, except for those that other waits in progress
-// will report. Of tasks without depend items, those whose failures are alike become one again.
+// giveBack adds the tallies that a wait which was given up has not reported, except for those that other waits have returned, or
+// that others in progress will. Of tasks without depend items, those whose failures are alike become one again: the first.
 func (f *failures) giveBack(given *failures, awaited map[*tally]bool) {
 	for _, t := range given.unreported() {
-		if awaited[t] {
+		if awaited[t] || t.returned {
 			continue
 		}
 		if t.alone {
 			k, same := f.alike(t.kind(), t.group)
 			t.others = k == otherKind(t.group)
-			if same != nil {
+			if same != nil && same.seq < t.seq {
 				same.include(t)
 				t.reported.Store(true)
 				continue
+			}
+			if same != nil {
+				t.include(same)
+				same.reported.Store(true)
+				f.settle(same)
 			}
 			f.byKind[k] = t
 		}
@@ -426,6 +434,9 @@ func report(tallies []*tally, inside *Group) error {
 			continue
 		}
 		counted[t] = true
+		if t.scope != nil {
+			t.scope.lock() // other waits can have it too, and count more
+		}
 		dropped += t.dropped
 		k := kind{label: t.root.Task, text: t.root.likeness.text}
 		if t.others || known[k] == nil && len(known) >= maxKinds {
@@ -439,6 +450,9 @@ func report(tallies []*tally, inside *Group) error {
 		}
 		l.failed += t.failed
 		l.countAll(t)
+		if t.scope != nil {
+			t.scope.unlock()
+		}
 	}
 	settleAll(tallies, inside)
 	errs := make([]error, len(lines))

@@ -429,6 +429,69 @@ func TestFailuresBeforeAWaitAreThoseOfTheOneInProgress(t *testing.T) {
 	}
 }
 
+// A wait outside of a taskgroup returns the group's failures, and leaves their report to the group. Another one, given up later,
+// does not leave them to the next wait, unless more tasks were not run because of them.
+func TestFailuresThatAWaitHasReturnedAreNotGivenBack(t *testing.T) {
+	// The race detector needs several attempts to see waits and tasks use a tally at the same time.
+	for k := range 100 {
+		more := k%2 > 0
+		s, g := newScript(), NewGroup(nil)
+		x := []Depend{{Kind: DependInOut, Ptr: s.storage("x"), Size: 16}}
+		s.add(Task{Label: "t", Group: g, Depend: x})
+		first := startWait(s.scope, context.Background())
+		s.add(Task{Label: "slow"})
+		if more {
+			s.add(Task{Label: "later", Group: g, Depend: x})
+		}
+		ctx, cut := context.WithCancelCause(context.Background())
+		second := startWait(s.scope, ctx)
+		s.complete("t", errBroken)
+		cut(errCut)
+		if err := <-second; err != errCut {
+			t.Fatal(err)
+		}
+		if err := <-first; err == nil || !errors.Is(err, errBroken) {
+			t.Errorf("the first wait: %v", err)
+		}
+		s.complete("slow", nil)
+		want := "<nil>"
+		if more {
+			want = `task "t": broken (1 dependent tasks not run)`
+		}
+		if err := s.waitNow(); fmt.Sprint(err) != want {
+			t.Errorf("the next wait: %v, want %s", err, want)
+		}
+		if err := g.Wait(t.Context(), nil); !errors.Is(err, errBroken) {
+			t.Errorf("the group: %v", err)
+		}
+	}
+}
+
+// The first of several failures that are alike stands for them, also if a wait has had it and was given up.
+func TestFailureThatIsGivenBackStandsForLaterOnes(t *testing.T) {
+	s := newScript()
+	for _, label := range []string{"slow", "t", "u"} {
+		s.add(Task{Label: label})
+	}
+	ctx, cut := context.WithCancelCause(context.Background())
+	wait := startWait(s.scope, ctx)
+	s.complete("t", errBroken)
+	s.complete("u", errBroken)
+	s.add(Task{Label: "t"})
+	s.complete("t", errBroken)
+	cut(errCut)
+	if err := <-wait; err != errCut {
+		t.Fatal(err)
+	}
+	if kept := len(s.scope.failures.list); kept != 2 {
+		t.Errorf("%d tallies of two kinds of failures", kept)
+	}
+	s.complete("slow", nil)
+	if err := s.waitNow(); err == nil || err.Error() != "task \"t\": broken (and 1 more like it)\ntask \"u\": broken" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Another wait in progress reports what one that is given up has found.
 func TestFailuresOfWaitsThatWereCutTakeLittleMemory(t *testing.T) {
 	const n = 100

@@ -76,6 +76,7 @@ func (s *Scope) endWaitsLocked() {
 			if t.reportedBy(wt.inside) {
 				t.reported.Store(true)
 			}
+			t.returned = true
 		}
 		wt.done <- struct{}{}
 		return true
