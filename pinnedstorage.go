@@ -168,7 +168,7 @@ func (m *pinnedStorages) remove(p *pinnedStorage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at, found := m.overlapping(p.section)
-	if len(found) == 0 {
+	if len(found) == 0 || found[0] != p {
 		return // the runtime has been closed
 	}
 	m.all = slices.Delete(m.all, at, at+1)

@@ -101,8 +101,8 @@ func (r *recording) refuse(construct, label, why string) error {
 }
 
 // end ends the recording and returns the constructs, and whether they are a record, which takes
-// a complete block. Tasks whose context has ended may have been dropped. Without any there is none: a replay would do nothing, where the block may have
-// generated its tasks with another context by mistake.
+// a complete block. Tasks whose context has ended may have been dropped. Without any there is none: a
+// replay would do nothing, where the block may have generated its tasks with another context by mistake.
 func (r *recording) end(complete bool) ([]recorded, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

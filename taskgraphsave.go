@@ -22,8 +22,9 @@ import (
 // SaveTaskgraph waits for the children of the current task, as [Runtime.Taskwait] does. It then copies
 // the host storage that the record's constructs name, what of that is present on the devices, and the
 // memory from [Device.Alloc] to which they have pointers; replays the record as a taskgroup; and copies
-// everything again, and what of the storage has become present. Nothing else may change that storage in the meantime. If tasks of the replay fail,
-// that is no error of SaveTaskgraph: the file has the text of the failure.
+// everything again, and what of the storage has become present. Nothing else may change that storage in
+// the meantime. If tasks of the replay fail, that is no error of SaveTaskgraph: the file has the text of
+// the failure.
 //
 // A file cannot have tasks and Host variants, which are Go code; a [Mapper]; storage mapped with Self;
 // copies with gaps; memory of the initial device; or device pointers to storage that is mapped or

@@ -157,8 +157,9 @@ func (s *Scheduler) failUnentered(t *target, err error, w *tasks.Work) {
 }
 
 // retryLocked starts the task again for which staging memory is reserved, else the one that has
-// waited longest for memory, and the next one after it, until a task finds no memory. If all of them were started whenever a task is complete, the number of calls of the driver
-// would be the square of that of the tasks.
+// waited longest for memory, and the next one after it, until a task finds no memory. If all of them
+// were started whenever a task is complete, the number of calls of the driver would be the square of
+// that of the tasks.
 func (s *Scheduler) retryLocked(w *tasks.Work) {
 	t := s.life.first
 	switch {
