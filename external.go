@@ -43,12 +43,12 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 	if p.d != d.d {
 		return -1, d.wrongDevice(p)
 	}
-	b, err := s.Taken(p.p)
-	if err != nil {
-		return -1, err
-	}
-	fd, err = v.ExportBlock(b)
-	return fd, vulkanError(err)
+	fd = -1
+	err = s.Taken(p.p, func(b vk.Block) (err error) {
+		fd, err = v.ExportBlock(b)
+		return vulkanError(err)
+	})
+	return fd, err
 }
 
 // ImportMemory returns a pointer to the memory of a file descriptor from ExportMemory on

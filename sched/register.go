@@ -67,18 +67,19 @@ func (s *Scheduler) Take(create func() (vk.Block, error)) (Pointer, error) {
 	return s.pointers.To(m), nil
 }
 
-// Taken returns the block for which Take returned p.
-func (s *Scheduler) Taken(p Pointer) (vk.Block, error) {
+// Taken calls use with the block for which Take returned p, and returns its error. use is called with the
+// scheduler's lock held, so that no Free and no Close destroys the block meanwhile.
+func (s *Scheduler) Taken(p Pointer, use func(vk.Block) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, offset, err := s.pointers.Find(p, 0)
 	switch {
 	case err != nil:
-		return vk.Block{}, err
+		return err
 	case m.External == nil || offset != 0:
-		return vk.Block{}, fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.Describe())
+		return fmt.Errorf("%w: %#x is %d bytes into %s, not the beginning of external memory", ErrInvalidPointer, p.Address, offset, m.Describe())
 	}
-	return *m.External, nil
+	return use(*m.External)
 }
 
 // StorageType returns the memory type, among those in bits, for memory that is shared with other

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -70,6 +71,37 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	}
 	if _, err := one.InitialDevice().AllocExternal(ctx, 64); !errors.Is(err, vkomp.ErrInvalidDevice) {
 		t.Errorf("the initial device: %v", err)
+	}
+}
+
+// Memory is exported as long as nobody has freed it: the driver is asked for no descriptor of memory that
+// another goroutine has destroyed meanwhile.
+func TestExportOfMemoryThatIsFreedMeanwhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // the system suspends goroutines anywhere, also where they never block
+	ctx := t.Context()
+	d := vktest.Open(t).DefaultDevice(ctx)
+	for range 2000 {
+		p, err := d.AllocExternal(ctx, 64)
+		succeed(t, err)
+		var exporting sync.WaitGroup
+		for range 2 {
+			exporting.Go(func() {
+				for {
+					fd, err := d.ExportMemory(ctx, p)
+					if err == nil {
+						err = syscall.Close(fd)
+					} else if errors.Is(err, vkomp.ErrInvalidPointer) {
+						return
+					}
+					if err != nil {
+						t.Errorf("export memory: %v", err)
+						return
+					}
+				}
+			})
+		}
+		succeed(t, d.Free(ctx, p))
+		exporting.Wait()
 	}
 }
 
