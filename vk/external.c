@@ -5,17 +5,25 @@
 #if defined(_WIN32)
 
 // No driver has the extensions there.
-int32_t vko_duplicate(int32_t fd) { return (void)fd, -1; }
+int32_t vko_duplicate(int32_t fd, int32_t *copy) { return (void)fd, (void)copy, VKO_ERROR_INVALID_EXTERNAL_HANDLE; }
 void vko_close(int32_t fd) { (void)fd; }
 int32_t vko_is_stream(int32_t fd) { return (void)fd, 0; }
 
 #else
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int32_t vko_duplicate(int32_t fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+int32_t vko_duplicate(int32_t fd, int32_t *copy)
+{
+	*copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (*copy >= 0)
+		return VKO_SUCCESS;
+	return errno == EBADF ? VKO_ERROR_INVALID_EXTERNAL_HANDLE : VKO_ERROR_TOO_MANY_OBJECTS;
+}
+
 void vko_close(int32_t fd) { close(fd); }
 
 int32_t vko_is_stream(int32_t fd)
@@ -75,19 +83,20 @@ int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoH
 	int32_t r = create(d, type, NULL, &semaphore);
 	if (r < 0)
 		return r;
-	const vkoImportSemaphoreFdInfoKHR info = {
+	vkoImportSemaphoreFdInfoKHR info = {
 		.sType = VKO_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR,
 		.semaphore = semaphore,
 		.handleType = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
-		.fd = vko_duplicate(fd),
 	};
-	r = info.fd < 0 ? VKO_ERROR_INVALID_EXTERNAL_HANDLE : d->ImportSemaphoreFdKHR(d->handle, &info);
+	r = vko_duplicate(fd, &info.fd);
 	if (r >= 0) {
-		*out = semaphore;
-		return r;
-	}
-	if (info.fd >= 0)
+		r = d->ImportSemaphoreFdKHR(d->handle, &info);
+		if (r >= 0) {
+			*out = semaphore;
+			return r;
+		}
 		vko_close(info.fd);
+	}
 	d->DestroySemaphore(d->handle, semaphore, NULL);
 	return r;
 }

@@ -248,6 +248,60 @@ func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
 	}
 }
 
+// An import into a process that can open no more files fails for want of them, and not because the device
+// does not support it.
+func TestImportWhereNoFileCanBeOpened(t *testing.T) {
+	d := openDevice(t, DeviceOptions{InteropQueues: -1})
+	features := d.Properties().Features
+	semaphores := features.ExternalBinaryFd
+	if !features.ExternalMemoryFd {
+		return
+	}
+	b, err := d.CreateExportableBlock(64, hostType(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.DestroyBlock(b)
+	block, err := d.ExportBlock(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(block) }()
+	checkDescriptors(t, func() {
+		// No descriptor from the lowest one that is free on may be opened.
+		free, err := syscall.Dup(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Close(free); err != nil {
+			t.Fatal(err)
+		}
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		few := limit
+		few.Cur = uint64(free)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		_, memory := d.ImportBlockFd(block, 64, hostType(d))
+		var semaphore error
+		if semaphores {
+			_, semaphore = d.ImportSemaphore(BinarySemaphore, block)
+		}
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(memory, ErrOutOfMemory) || errors.Is(memory, ErrUnsupported) {
+			t.Errorf("import a block: %v", memory)
+		}
+		if semaphores && (!errors.Is(semaphore, ErrOutOfMemory) || errors.Is(semaphore, ErrUnsupported)) {
+			t.Errorf("import a semaphore: %v", semaphore)
+		}
+	})
+}
+
 func blockError(_ Block, err error) error { return err }
 func fileError(_ int, err error) error    { return err }
 

@@ -48,6 +48,7 @@ int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, u
 		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
 	};
 	const void *chain = NULL;
+	int32_t r;
 	switch (source.kind) {
 	case VKO_SOURCE_HOST:
 		chain = &host;
@@ -56,9 +57,9 @@ int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, u
 		chain = &exportable;
 		break;
 	case VKO_SOURCE_FILE:
-		file.fd = vko_duplicate(source.fd);
-		if (file.fd < 0)
-			return VKO_ERROR_INVALID_EXTERNAL_HANDLE;
+		r = vko_duplicate(source.fd, &file.fd);
+		if (r < 0)
+			return r;
 		chain = &file;
 	}
 	const vkoMemoryAllocateFlagsInfo flags = {
@@ -72,7 +73,7 @@ int32_t vko_memory_allocate(const vko_device *d, uint64_t size, uint32_t type, u
 		.allocationSize = size,
 		.memoryTypeIndex = type,
 	};
-	int32_t r = d->AllocateMemory(d->handle, &info, NULL, out);
+	r = d->AllocateMemory(d->handle, &info, NULL, out);
 	if (r < 0 && source.kind == VKO_SOURCE_FILE)
 		vko_close(file.fd);
 	return r;

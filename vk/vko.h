@@ -410,7 +410,7 @@ int32_t vko_device_ticks(const vko_device *d, uint64_t *ticks);
 // external.c; handles of the operating system. Those that return int32_t give a
 // VkResult; a descriptor that is imported stays the caller's.
 
-int32_t vko_duplicate(int32_t fd); // or -1
+int32_t vko_duplicate(int32_t fd, int32_t *copy);
 int32_t vko_is_stream(int32_t fd); // a pipe, a socket or a terminal
 void vko_close(int32_t fd);
 int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd);
