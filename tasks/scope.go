@@ -236,9 +236,9 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	}
 	f := s.family
 	f.mu.Lock()
-	if s.sealed != nil && !t.Always {
+	if err := s.sealed; err != nil && !t.Always {
 		f.mu.Unlock()
-		return nil, fmt.Errorf("task %q: %w", t.Label, s.sealed)
+		return nil, fmt.Errorf("task %q: %w", t.Label, err)
 	}
 	n := s.newNodeLocked()
 	n.toLocked(phaseCreated)

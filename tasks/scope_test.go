@@ -539,6 +539,26 @@ func TestTaskOfAGroupThatIsCancelledMeanwhileIsNoFailure(t *testing.T) {
 	}
 }
 
+// A scope may be sealed again, as by a second Close, while others are refused. (Go's race detector sees whether they read what
+// Seal writes.)
+func TestScopeIsSealedAgainWhileItRefuses(t *testing.T) {
+	s := newScript().scope
+	sealed := errors.New("sealed")
+	s.Seal(sealed)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for range 100 {
+				s.Seal(sealed)
+				if _, err := s.Add(&Task{Label: "x"}, new(Work)); !errors.Is(err, sealed) {
+					t.Errorf("add: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A sealed scope takes no task, but for those which must run in any case, to give something
 // back.
 func TestSealedScopeTakesNoTask(t *testing.T) {
