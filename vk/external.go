@@ -156,11 +156,10 @@ func (d *Device) ExportSemaphore(s Semaphore) (fd int, err error) {
 		return -1, err
 	}
 	defer d.leave()
+	// With the lock held nobody destroys the semaphore meanwhile.
 	d.mu.Lock()
-	_, own := d.semaphores[s]
-	own = own && d.exportable[s]
-	d.mu.Unlock()
-	if !own {
+	defer d.mu.Unlock()
+	if _, own := d.semaphores[s]; !own || !d.exportable[s] {
 		return -1, invalid(op, "semaphore %#x is not exportable", uint64(s))
 	}
 	var file C.int32_t

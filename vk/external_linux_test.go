@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -245,6 +247,44 @@ func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
 	})
 	if live := d.Live(); live["VkBuffer"] != 1 || live["VkDeviceMemory"] != 1 || live["VkSemaphore"] != 1 {
 		t.Errorf("live: %v", live)
+	}
+}
+
+// A semaphore is exported as long as nobody has destroyed it: the driver is asked for no descriptor of one that another
+// goroutine has destroyed meanwhile.
+func TestExportOfASemaphoreThatIsDestroyedMeanwhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // the system suspends goroutines anywhere, also where they never block
+	d := openDevice(t, DeviceOptions{InteropQueues: -1})
+	features := d.Properties().Features
+	for kind, can := range map[SemaphoreType]bool{BinarySemaphore: features.ExternalBinaryFd, TimelineSemaphore: features.ExternalTimelineFd} {
+		for range 2000 {
+			if !can {
+				break
+			}
+			s, err := d.CreateExportableSemaphore(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var exporting sync.WaitGroup
+			for range 2 {
+				exporting.Go(func() {
+					for {
+						fd, err := d.ExportSemaphore(s)
+						if err == nil {
+							err = syscall.Close(fd)
+						} else if errors.Is(err, ErrInvalid) {
+							return
+						}
+						if err != nil {
+							t.Errorf("type %d: %v", kind, err)
+							return
+						}
+					}
+				})
+			}
+			d.DestroySemaphore(s)
+			exporting.Wait()
+		}
 	}
 }
 
