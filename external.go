@@ -59,7 +59,9 @@ func (d Device) exportMemory(ctx context.Context, p *DevicePtr) (fd int, err err
 // from: a driver may take one of another driver, and find other bytes.
 //
 // Writes of one device are visible to the other only after a semaphore or a wait of the
-// host that orders the two.
+// host that orders the two. vkomp does not transfer the memory to VK_QUEUE_FAMILY_EXTERNAL and
+// back (Vulkan 1.3 §7.7.4), since it is not told when the other side begins: the memory is in
+// buffers, of which no driver is known to need it.
 func (d Device) ImportMemory(ctx context.Context, fd, size int) (DevicePtr, error) {
 	p, err := d.external(ctx, size, func(v *vk.Device, memoryType int) (vk.Block, error) {
 		return v.ImportBlockFd(fd, uint64(size), memoryType)
