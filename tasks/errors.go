@@ -27,7 +27,7 @@ type Error struct {
 	Cause error
 	// Dependent says that the task was not run because of a predecessor.
 	Dependent bool
-	// tally is the last tally that counts the failed task; guarded by the scope's lock.
+	// tally is the last tally that counts the failed task, nil once it is reported; guarded by the scope's lock.
 	tally *tally
 	// likeness is the likeness of the cause.
 	likeness likeness
@@ -152,6 +152,17 @@ func settleAll(tallies []*tally, inside *Group) {
 
 // over reports whether storage is no longer marked as failed because of the failure.
 func (t *tally) over() bool { return t.reported.Load() || t.spent.Load() }
+
+// releaseErrorsLocked takes the tally, which is reported, from the failures that it counts. A program may keep their errors
+// for any time, and would with them keep the scope and all that it remembers of storage.
+func (t *tally) releaseErrorsLocked() {
+	for _, e := range t.distinct.or(t.root) {
+		// A failure that was counted in another tally first is still in that one, until it is reported.
+		if e.tally != nil && e.tally.reported.Load() {
+			e.tally = nil
+		}
+	}
+}
 
 // maxKinds is the largest number of different failures that one wait reports, and that are kept for
 // tasks without depend items. Further failures are only counted.

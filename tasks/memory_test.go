@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -298,6 +299,70 @@ func TestFailedStorageIsKeptUntilTheFailureIsReported(t *testing.T) {
 	runtime.GC()
 	if x.Value() != nil {
 		t.Error("the storage is kept")
+	}
+}
+
+// A program that keeps an error for long does not keep the region whose wait has returned it.
+func TestErrorsDoNotKeepTheirScopes(t *testing.T) {
+	ctx := context.Background()
+	fail := func(t *testing.T, s *Scope, task Task, err error) {
+		t.Helper()
+		var w Work
+		task.Runner, task.Held = held{}, true
+		n, added := s.Add(&task, &w)
+		if added != nil {
+			t.Fatal(added)
+		}
+		w.Run()
+		n.Complete(err, &w)
+		w.Run()
+		n.Release()
+	}
+	item := func() []Depend { return []Depend{cell(DependOut, new(uint64))} }
+	for name, run := range map[string]func(t *testing.T, s *Scope) error{
+		"wait": func(t *testing.T, s *Scope) error {
+			fail(t, s, Task{Label: "a", Depend: item()}, errBroken)
+			return s.Wait(ctx, nil)
+		},
+		"failures that are alike": func(t *testing.T, s *Scope) error {
+			for i := range 3 {
+				fail(t, s, Task{Label: "a", Depend: item()}, fmt.Errorf("%w", errBroken))
+				fail(t, s, Task{Label: "b"}, fmt.Errorf("%w", []error{errBroken, context.Canceled, ErrCancelled}[i]))
+			}
+			return s.Wait(ctx, nil)
+		},
+		"taskgroup": func(t *testing.T, s *Scope) error {
+			group := NewGroup(nil)
+			fail(t, s, Task{Label: "a", Group: group, Depend: item()}, errBroken)
+			return group.Wait(ctx, nil)
+		},
+		"failures of a region that has ended": func(t *testing.T, s *Scope) error {
+			fail(t, s, Task{Label: "a", Depend: item()}, errBroken)
+			fail(t, s, Task{Label: "b"}, errBroken)
+			var left Failures
+			if !s.Settle(&left) {
+				t.Error("the region is not settled")
+			}
+			return left.Report()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Graph
+			var err error
+			scope := func() weak.Pointer[Scope] {
+				s := g.NewScope()
+				err = run(t, s)
+				s.Retire()
+				return weak.Make(s)
+			}()
+			runtime.GC()
+			if scope.Value() != nil {
+				t.Error("the error keeps the scope")
+			}
+			if !errors.Is(err, errBroken) {
+				t.Errorf("the wait has returned %v", err)
+			}
+		})
 	}
 }
 

@@ -166,6 +166,7 @@ func unmarkStorage(reported []*tally) {
 			t.forgetStorageLocked()
 			if t.reported.Load() {
 				s.failures.settle(t)
+				t.releaseErrorsLocked()
 			}
 		}
 		s.unlock()
