@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
@@ -11,12 +13,11 @@ import (
 
 // image returns the image of an item, nil for an item that is mapped as it is.
 func (t *target) image(item int) *transfer.Image {
-	for i := range t.Images {
-		if t.Images[i].Item == item {
-			return &t.Images[i]
-		}
+	i, found := slices.BinarySearchFunc(t.Images, item, func(image transfer.Image, item int) int { return cmp.Compare(image.Item, item) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &t.Images[i]
 }
 
 // checkImagesLocked refuses items that are mapped as an image in one place and otherwise in another.

@@ -40,7 +40,7 @@ type Region struct {
 	Addresses []Address
 	// Pointers point to storage that the kernel accesses by address only.
 	Pointers []Pointer
-	// Images are the items whose device storage is a converted image of the host's.
+	// Images are the items whose device storage is a converted image of the host's, in the order of the items.
 	Images []transfer.Image
 	// Found has an element for each item of Enter, or is nil. The task sets those whose storage is
 	// on the device.

@@ -1,7 +1,9 @@
 package transfer
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/sched/order"
@@ -41,18 +43,22 @@ type Attachment struct {
 // Attached is a pointer in an image: where it is, in bytes, and the device address that it has.
 type Attached struct{ Offset, Address uint64 }
 
-// Pointers are the pointers of an image.
+// Pointers are the pointers of an image, by their offsets.
 type Pointers []Attached
 
-// Point adds a pointer. It replaces one at the same place.
+// Point adds a pointer. It replaces one at the same place. An image can have thousands of pointers, most often added in
+// the order of their offsets.
 func (p *Pointers) Point(a Attached) {
-	for i := range *p {
-		if (*p)[i].Offset == a.Offset {
-			(*p)[i] = a
+	at := len(*p)
+	if at > 0 && a.Offset <= (*p)[at-1].Offset {
+		var found bool
+		at, found = slices.BinarySearchFunc(*p, a.Offset, func(o Attached, offset uint64) int { return cmp.Compare(o.Offset, offset) })
+		if found {
+			(*p)[at] = a
 			return
 		}
 	}
-	*p = append(*p, a)
+	*p = slices.Insert(*p, at, a)
 }
 
 // write writes the image, with its pointers, to memory that the host sees, and returns the number
