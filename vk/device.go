@@ -29,7 +29,6 @@ type Device struct {
 	handle   vulkan.Device
 	queues   []*Queue
 	interop  []*Queue
-	cache    C.vkoHandle // the VkPipelineCache, used by all calls that make pipelines
 
 	// life is held for reading by every call that uses the device, except those of
 	// Queue, and for writing by Close.
@@ -46,6 +45,7 @@ type Device struct {
 	blocks     map[Buffer]Block
 	mapped     map[Memory]uint64 // sizes of the mapped allocations, in bytes
 	pipelines  map[uint64]Pipeline
+	caches     pipelineCaches
 	mergings   mergings
 	queries    map[uint64]struct{}    // VkQueryPools
 	semaphores map[Semaphore]struct{} // without the queues' timelines
@@ -159,7 +159,8 @@ func (d *Device) openOwn(families, indices []int, cache []byte) (err error) {
 		d.queues = append(d.queues, q)
 	}
 	if err == nil {
-		d.cache, err = d.openPipelineCache(cache)
+		d.caches.first, d.caches.slack = cache, cacheSlack
+		d.caches.current, err = d.openPipelineCache(cache)
 	}
 	if err != nil {
 		for _, opened := range d.queues {
@@ -172,7 +173,7 @@ func (d *Device) openOwn(families, indices []int, cache []byte) (err error) {
 // destroy destroys the pipeline cache, and the VkDevice unless it is adopted. Its other objects must
 // be gone.
 func (d *Device) destroy() {
-	d.destroyPipelineCache(d.cache)
+	d.destroyPipelineCache(d.caches.current)
 	if d.physical.adopted == nil {
 		vulkan.DestroyDevice(d.handle, nil)
 	}

@@ -35,6 +35,7 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 	}
 	if err == nil {
 		d.pipelines[p.Handle] = p
+		d.caches.made++
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -101,6 +102,7 @@ func (d *Device) DestroyPipeline(p Pipeline) {
 	d.mu.Unlock()
 	if ok {
 		d.destroyPipeline(own)
+		d.renewPipelineCache()
 	}
 }
 
@@ -139,7 +141,9 @@ func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 	if !d.Properties().Features.PipelineCreationFeedback {
 		feedback = nil
 	}
-	r = C.vko_pipeline(d.c, d.cache, module, (*C.char)(unsafe.Pointer(&entry[0])), C.vkoHandle(p.Layout),
+	cache := d.usePipelineCache()
+	defer d.endUse(cache)
+	r = C.vko_pipeline(d.c, cache.handle, module, (*C.char)(unsafe.Pointer(&entry[0])), C.vkoHandle(p.Layout),
 		C.uint32_t(len(ids)),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(ids))),
 		(*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(sizes))),

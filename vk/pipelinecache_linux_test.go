@@ -106,3 +106,29 @@ func TestPipelineCacheOfALostDevice(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }
+
+// A cache that cannot be renewed stays, and is tried again after as many more pipelines.
+func TestPipelineCacheThatCannotBeRenewedStays(t *testing.T) {
+	d := layeredDevice(t)
+	d.caches.slack = 4
+	cache := d.caches.current
+	made := func(n int) {
+		for range n {
+			d.DestroyPipeline(createPipeline(t, d, "add"))
+		}
+	}
+	t.Setenv("VKOMP_TEST_FAIL", fmt.Sprintf("vkCreatePipelineCache=%d", ErrorOutOfHostMemory))
+	made(6)
+	if d.caches.current != cache {
+		t.Error("the cache was renewed")
+	}
+	t.Setenv("VKOMP_TEST_FAIL", "")
+	made(3)
+	if d.caches.current != cache {
+		t.Error("the cache was renewed too early")
+	}
+	made(1)
+	if d.caches.current == cache {
+		t.Error("the cache was not renewed")
+	}
+}

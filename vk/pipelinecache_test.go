@@ -92,8 +92,54 @@ func TestPipelineCacheHeader(t *testing.T) {
 }
 
 // Pipelines are created while the contents are read and merged.
+// A device that makes pipelines without end does not keep all of them in its cache, but what the cache had at first, and
+// those that there are.
+func TestPipelineCacheIsRenewed(t *testing.T) {
+	_, add := contents(t, DeviceOptions{}, "add")
+	keeps := len(add) > cacheHeaderBytes
+	d := openDevice(t, DeviceOptions{PipelineCache: add})
+	d.caches.slack = 4
+	for range 3 {
+		createPipeline(t, d, "add")
+	}
+	temporary := func(n uint64) {
+		t.Helper()
+		p, err := d.CreatePipeline(PipelineOptions{Code: shader(t, "spec"), Entry: "main", Bindings: []uint32{0}, Specialization: []SpecEntry{{1, n, 4}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.DestroyPipeline(p)
+	}
+	for round := range uint64(3) {
+		// All pipelines may be 10: twice 3, and 4.
+		cache := d.caches.current
+		for n := range uint64(7) {
+			temporary(8*round + n)
+		}
+		if d.caches.current != cache {
+			t.Errorf("round %d: the cache was renewed too early", round)
+		}
+		full, err := d.PipelineCacheData(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		temporary(8*round + 7)
+		if d.caches.current == cache {
+			t.Errorf("round %d: the cache was not renewed", round)
+		}
+		after, err := d.PipelineCacheData(nil)
+		if err != nil || keeps && (len(after) < len(add) || len(after) >= len(full)) {
+			t.Errorf("round %d: %d bytes at first, %d when full and %d after: %v", round, len(add), len(full), len(after), err)
+		}
+	}
+	if p := createPipeline(t, d, "add"); p.Found != (keeps && d.Properties().Features.PipelineCreationFeedback) {
+		t.Errorf("a pipeline that the cache had at first is found: %v", p.Found)
+	}
+}
+
 func TestPipelineCacheIsSharedByAllThreads(t *testing.T) {
 	d, other := contents(t, DeviceOptions{}, "add")
+	d.caches.slack = 2 // it is renewed meanwhile
 	var all sync.WaitGroup
 	for k := range 4 {
 		all.Go(func() {
