@@ -81,10 +81,10 @@ func (d *Device) ExportBlock(b Block) (fd int, err error) {
 		return -1, err
 	}
 	defer d.leave()
+	// With the lock held nobody destroys the block meanwhile.
 	d.mu.Lock()
-	own := d.blocks[b.Buffer] == b && d.exportable[b.Memory]
-	d.mu.Unlock()
-	if !own {
+	defer d.mu.Unlock()
+	if d.blocks[b.Buffer] != b || !d.exportable[b.Memory] {
 		return -1, invalid(op, "memory %#x is no exportable block's", uint64(b.Memory))
 	}
 	var file C.int32_t

@@ -288,6 +288,40 @@ func TestExportOfASemaphoreThatIsDestroyedMeanwhile(t *testing.T) {
 	}
 }
 
+// A block is exported as long as nobody has destroyed it, as a semaphore is.
+func TestExportOfABlockThatIsDestroyedMeanwhile(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // the system suspends goroutines anywhere, also where they never block
+	d := openDevice(t, DeviceOptions{InteropQueues: -1})
+	if !d.Properties().Features.ExternalMemoryFd {
+		return
+	}
+	for range 2000 {
+		b, err := d.CreateExportableBlock(64, hostType(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var exporting sync.WaitGroup
+		for range 2 {
+			exporting.Go(func() {
+				for {
+					fd, err := d.ExportBlock(b)
+					if err == nil {
+						err = syscall.Close(fd)
+					} else if errors.Is(err, ErrInvalid) {
+						return
+					}
+					if err != nil {
+						t.Errorf("export a block: %v", err)
+						return
+					}
+				}
+			})
+		}
+		d.DestroyBlock(b)
+		exporting.Wait()
+	}
+}
+
 // An import into a process that can open no more files fails for want of them, and not because the device
 // does not support it.
 func TestImportWhereNoFileCanBeOpened(t *testing.T) {
