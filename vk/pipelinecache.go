@@ -21,7 +21,7 @@ type pipelineCaches struct {
 	// slack is by how much made may exceed twice the number of the pipelines that there are: cacheSlack, except
 	// in tests.
 	slack int
-	// first is what the first cache had at first.
+	// first is DeviceOptions.PipelineCache, with which each cache begins.
 	first []byte
 }
 

@@ -154,8 +154,9 @@ type DeviceOptions struct {
 	// instead of Device.Queues; 0 means 1, a negative number none.
 	InteropQueues int
 	// PipelineCache is what the device's pipeline cache has at first: the result of
-	// Device.PipelineCacheData for an earlier device, or nothing. Open copies it, and ignores
-	// that of another driver (see Properties.CheckPipelineCache). Drivers trust the rest.
+	// Device.PipelineCacheData for an earlier device, or nothing. The device keeps the slice, whose
+	// bytes may not change. Open ignores that of another driver (see Properties.CheckPipelineCache).
+	// Drivers trust the rest.
 	PipelineCache []byte
 }
 
