@@ -27,7 +27,7 @@ func pages(t *testing.T) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), "."), name == "bin":
+		case entry.IsDir() && (name == "bin" || name != "." && strings.HasPrefix(entry.Name(), ".")):
 			return fs.SkipDir
 		case path.Ext(name) != ".md":
 			return nil
