@@ -104,7 +104,8 @@ type Options struct {
 	// call them: how these goroutines are ordered is not known.
 	//
 	// It is for tests and debugging: it costs microseconds for each task, and keeps storage
-	// reachable that tasks have used since the last wait.
+	// reachable that tasks have used since the last wait. Where nothing waits for the tasks of
+	// a region it also costs more the more tasks there are, since all of them are remembered.
 	Race bool
 	// KeepGraph makes Graph include completed tasks with all their edges. It is for
 	// debugging and pictures: memory grows with every task.
