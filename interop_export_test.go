@@ -26,6 +26,14 @@ func QueueFamilies(d Device) (own, shared map[uintptr]uint32) {
 	return own, map[uintptr]uint32{q.Handle(): q.Family()}
 }
 
+// ClaimTimelineFd makes a device say that it can export timeline semaphores, and reports whether it could not.
+func ClaimTimelineFd(d Device) bool {
+	f := &d.d.physical.Properties().Features
+	could := f.ExternalTimelineFd
+	f.ExternalTimelineFd = true
+	return !could
+}
+
 // HoldLife keeps a device from being opened, closed and paused, as an opening or a DeclareTarget does, until
 // release is called.
 func HoldLife(d Device) (release func()) {

@@ -356,6 +356,19 @@ func TestDestroyingAnInteropObjectEndsItsCopies(t *testing.T) {
 	}
 }
 
+// A semaphore that the device does not know as one that it can export, as after Close or a hard pause has destroyed it
+// meanwhile, is an invalid argument.
+func TestInteropSemaphoreThatCannotBeExported(t *testing.T) {
+	rt := vktest.Open(t)
+	o := newObject(t, rt, targetAndSync)
+	if d := rt.DefaultDevice(t.Context()); !vkomp.ClaimTimelineFd(d) {
+		t.Skip("the device exports the semaphore")
+	}
+	if fd, err := rt.InteropSemaphoreFd(o); fd != -1 || !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("descriptor %d: %v", fd, err)
+	}
+}
+
 func TestInteropObjectsAreStaleOnceTheRuntimeIsClosed(t *testing.T) {
 	rt := vktest.Open(t)
 	o := newObject(t, rt, targetAndSync)

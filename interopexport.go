@@ -89,5 +89,6 @@ func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
 	if !v.Properties().Features.ExternalTimelineFd {
 		return -1, fmt.Errorf("%w: device %d cannot export timeline semaphores (VK_KHR_external_semaphore_fd)", ErrUnsupported, owner.Number)
 	}
-	return v.ExportSemaphore(semaphore)
+	fd, err = v.ExportSemaphore(semaphore)
+	return fd, vulkanError(err)
 }
