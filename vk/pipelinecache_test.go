@@ -91,9 +91,7 @@ func TestPipelineCacheHeader(t *testing.T) {
 	}
 }
 
-// Pipelines are created while the contents are read and merged.
-// A device that makes pipelines without end does not keep all of them in its cache, but what the cache had at first, and
-// those that there are.
+// A device that makes pipelines without end does not keep all of them in its cache, but what the cache had at first.
 func TestPipelineCacheIsRenewed(t *testing.T) {
 	_, add := contents(t, DeviceOptions{}, "add")
 	keeps := len(add) > cacheHeaderBytes
@@ -137,9 +135,10 @@ func TestPipelineCacheIsRenewed(t *testing.T) {
 	}
 }
 
+// Pipelines are created while the contents are read and merged, and the cache is renewed.
 func TestPipelineCacheIsSharedByAllThreads(t *testing.T) {
 	d, other := contents(t, DeviceOptions{}, "add")
-	d.caches.slack = 2 // it is renewed meanwhile
+	d.caches.slack = 2
 	var all sync.WaitGroup
 	for k := range 4 {
 		all.Go(func() {
