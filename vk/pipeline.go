@@ -30,12 +30,12 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 		return Pipeline{}, err
 	}
 	d.mu.Lock()
+	d.caches.made++
 	if o.Merges.Handle != 0 {
 		p.Merging, err = d.addMerging(&o, &p)
 	}
 	if err == nil {
 		d.pipelines[p.Handle] = p
-		d.caches.made++
 	}
 	d.mu.Unlock()
 	if err != nil {
