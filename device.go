@@ -279,6 +279,9 @@ func (d *device) interopOptionsLocked(s *sched.Scheduler) foreign.Options {
 		Scheduler: s,
 		Shared:    sharedQueue(d.vulkan.Queues()),
 		Timeout:   d.rt.options.foreignTimeout(),
+		// Close may have withdrawn foreign work before a task's body opens the device. If it has not, it does
+		// so after d.mu is released, and finds the objects.
+		Closing: d.rt.state.Load() != stateOpen,
 	}
 	for _, q := range d.vulkan.InteropQueues() {
 		o.Own = append(o.Own, q)

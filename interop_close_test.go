@@ -131,3 +131,29 @@ func TestCloseContextGivesUpWhileADeviceIsHeld(t *testing.T) {
 		must(t, rt.Close())
 	}
 }
+
+// A task that opens the device when Close has already withdrawn foreign work can announce none, for
+// which Close would wait for ever.
+func TestForeignWorkOfADeviceThatIsOpenedDuringClose(t *testing.T) {
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(t, err)
+	goOn, announced := make(chan struct{}), make(chan error, 1)
+	must(t, rt.Task(t.Context(), vkomp.Task{Body: func(ctx context.Context) error {
+		<-goOn
+		var o interop.Object
+		err := rt.Interop(ctx, vkomp.Interop{Init: []vkomp.InteropInit{{Object: &o, Types: targetAndSync}}})
+		_, _, never := o.Next()
+		announced <- never
+		return err
+	}}))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := rt.CloseContext(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want what has ended the context", err)
+	}
+	close(goOn)
+	if err := <-announced; !errors.Is(err, interop.ErrInvalid) {
+		t.Errorf("work is announced while the runtime is being closed: %v", err)
+	}
+	must(t, rt.Close())
+}
