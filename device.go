@@ -227,6 +227,11 @@ func (d *device) open() (*sched.Scheduler, error) {
 	d.scheduler, d.vulkan, d.tool = s, vd, observed
 	d.live.Store(s)
 	d.objects = foreign.NewDevice(d.interopOptionsLocked(s))
+	if d.rt.state.Load() != stateOpen {
+		// A task opens the device while the runtime is being closed, and Close may have withdrawn foreign work
+		// before. There is none here yet, so this only has the device refuse it.
+		_ = d.objects.Withdraw()
+	}
 	d.mu.Unlock()
 	// After the device is known to be open: a kernel that is made meanwhile is compiled by
 	// NewKernel or here. A tool hears of no pipeline before it has heard of the device.
@@ -279,9 +284,6 @@ func (d *device) interopOptionsLocked(s *sched.Scheduler) foreign.Options {
 		Scheduler: s,
 		Shared:    sharedQueue(d.vulkan.Queues()),
 		Timeout:   d.rt.options.foreignTimeout(),
-		// Close may have withdrawn foreign work before a task's body opens the device. If it has not, it does
-		// so after d.mu is released, and finds the objects.
-		Closing: d.rt.state.Load() != stateOpen,
 	}
 	for _, q := range d.vulkan.InteropQueues() {
 		o.Own = append(o.Own, q)

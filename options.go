@@ -130,9 +130,9 @@ type Options struct {
 	// of VkPipelineCache): a file for each device and version of its driver, which the device reads
 	// when it is opened and writes when it is closed, at Close or by a hard pause. Kernels that an
 	// earlier run has compiled are then compiled faster, if the driver keeps anything. "" means
-	// VKOMP_PIPELINE_CACHE or, without that, vkomp in os.UserCacheDir; "off" means no files. When a
-	// thousand kernels and as many as are left have been closed, the device forgets all that it has
-	// compiled itself: the file keeps what it had, and gets only what is compiled after that. The
+	// VKOMP_PIPELINE_CACHE or, without that, vkomp in os.UserCacheDir; "off" means no files. Once
+	// about a thousand more kernels have been closed than there are, the device forgets all that it
+	// has compiled itself: the file keeps what it had, and gets only what is compiled after that. The
 	// folder is created for the user alone. Nothing is read from or written to a folder that belongs
 	// to another user or that others can write to, and a damaged file is replaced: the log says so,
 	// and the program goes on.

@@ -108,11 +108,9 @@ func (s *Scheduler) await(ctx context.Context, a *awaited, node *tasks.Node, pla
 
 // awaitStarted waits for a task after the work of its construct has been run.
 func (s *Scheduler) awaitStarted(ctx context.Context, a *awaited, node *tasks.Node, place tasks.Place) error {
-	if place != nil {
-		if !node.Completed() {
-			place.Leave()
-			defer place.Return()
-		}
+	if place != nil && !node.Completed() {
+		place.Leave()
+		defer place.Return()
 	}
 	if s.intake.open.Load() && !s.hasPlace(a) {
 		// It may depend on what is in the intake.

@@ -807,8 +807,8 @@ func TestTaskOfAnotherDeviceIsNotStartedWithAGroup(t *testing.T) {
 	a.close()
 }
 
-// What is in the intake does not wait for a queue that is busy for long, or waits for something that the program does only when it
-// has seen what the task leaves.
+// What is in the intake does not wait for a queue that is busy for long, or waits for something that the program does
+// only when it has seen what the task leaves.
 func TestLeftTasksDoNotWaitForABusyQueue(t *testing.T) {
 	serialOrNot(t, func(t *testing.T, serial bool) {
 		const n, rounds = 5, 3

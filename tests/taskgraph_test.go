@@ -130,13 +130,15 @@ func replayProgram(ctx context.Context, rt *vkomp.Runtime, k affine, steps []*st
 		steps = exclusive(steps)
 	}
 	executed := 0
+	late := new(sync.WaitGroup)
+	defer late.Wait()
 	for i := range times {
 		s := got[i%states]
 		g := vkomp.Taskgraph{Records: &records, NoGroup: overlap}
 		if states > 1 {
 			g.Params = s.params(arrays, private, tokens)
 		}
-		e := &execution{rt: rt, k: k, state: s, late: new(sync.WaitGroup)}
+		e := &execution{rt: rt, k: k, state: s, late: late}
 		err := rt.Taskgraph(ctx, g, func(ctx context.Context) error {
 			executed++
 			return e.run(ctx, steps)

@@ -38,8 +38,8 @@ type pipelineCache struct {
 // PipelineCacheData returns the contents of the device's pipeline cache, for
 // DeviceOptions.PipelineCache. If other is not empty, it is such contents too, and the result has
 // both. It may be called while pipelines are created, and has or has not what is created meanwhile.
-// When 1,024 pipelines and as many as there are have been destroyed, the cache has only
-// DeviceOptions.PipelineCache again, and nothing of pipelines created before, not even of those that there are.
+// Once 1,024 more pipelines have been destroyed than there are, the cache begins anew with DeviceOptions.PipelineCache,
+// and has nothing else of the pipelines created before, not even of those that there still are.
 // The error is ErrDeviceLost for a device that is lost.
 func (d *Device) PipelineCacheData(other []byte) ([]byte, error) {
 	if err := d.enter(); err != nil {

@@ -76,8 +76,6 @@ type Options struct {
 	Own       []Queue
 	// Timeout is how long Release and Finish wait for foreign work to signal.
 	Timeout time.Duration
-	// Closing says that the runtime is already being closed: the objects take no foreign work.
-	Closing bool
 }
 
 // Device makes the objects of one open device. The runtime has one for each
@@ -123,7 +121,6 @@ type freeQueue struct {
 // NewDevice returns a Device.
 func NewDevice(o Options) *Device {
 	d := &Device{Options: o}
-	d.closing.Store(o.Closing)
 	d.timelines = newLossTimelines(o.Timelines, o.Scheduler)
 	d.Timelines = d.timelines
 	d.Shared = lossQueue{o.Shared, o.Scheduler}
