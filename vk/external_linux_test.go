@@ -250,6 +250,30 @@ func TestImpossibleFilesAreRefusedWithoutLeak(t *testing.T) {
 	}
 }
 
+// exportUntil has two goroutines export an object until they are refused because destroy has destroyed it.
+func exportUntil(t *testing.T, export func() (fd int, err error), destroy func()) {
+	t.Helper()
+	var exporting sync.WaitGroup
+	for range 2 {
+		exporting.Go(func() {
+			for {
+				fd, err := export()
+				if err == nil {
+					err = syscall.Close(fd)
+				} else if errors.Is(err, ErrInvalid) {
+					return
+				}
+				if err != nil {
+					t.Errorf("export: %v", err)
+					return
+				}
+			}
+		})
+	}
+	destroy()
+	exporting.Wait()
+}
+
 // A semaphore is exported as long as nobody has destroyed it: the driver is asked for no descriptor of one that another
 // goroutine has destroyed meanwhile.
 func TestExportOfASemaphoreThatIsDestroyedMeanwhile(t *testing.T) {
@@ -265,25 +289,7 @@ func TestExportOfASemaphoreThatIsDestroyedMeanwhile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var exporting sync.WaitGroup
-			for range 2 {
-				exporting.Go(func() {
-					for {
-						fd, err := d.ExportSemaphore(s)
-						if err == nil {
-							err = syscall.Close(fd)
-						} else if errors.Is(err, ErrInvalid) {
-							return
-						}
-						if err != nil {
-							t.Errorf("type %d: %v", kind, err)
-							return
-						}
-					}
-				})
-			}
-			d.DestroySemaphore(s)
-			exporting.Wait()
+			exportUntil(t, func() (int, error) { return d.ExportSemaphore(s) }, func() { d.DestroySemaphore(s) })
 		}
 	}
 }
@@ -300,25 +306,7 @@ func TestExportOfABlockThatIsDestroyedMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var exporting sync.WaitGroup
-		for range 2 {
-			exporting.Go(func() {
-				for {
-					fd, err := d.ExportBlock(b)
-					if err == nil {
-						err = syscall.Close(fd)
-					} else if errors.Is(err, ErrInvalid) {
-						return
-					}
-					if err != nil {
-						t.Errorf("export a block: %v", err)
-						return
-					}
-				}
-			})
-		}
-		d.DestroyBlock(b)
-		exporting.Wait()
+		exportUntil(t, func() (int, error) { return d.ExportBlock(b) }, func() { d.DestroyBlock(b) })
 	}
 }
 
