@@ -93,6 +93,7 @@ func Open(o Options) (*Runtime, error) {
 	}
 	rt.graph.SetErrors(taskErrors)
 	rt.graph.OnWait(rt.submitGathered)
+	rt.graph.JoinSets(joiner{rt})
 	if o.KeepGraph {
 		rt.graph.Keep()
 	}

@@ -121,6 +121,9 @@ func workloads() []workload {
 		{name: "inoutset", items: func(_ int, items []Depend) []Depend {
 			return append(items, cell(DependInOutSet, x))
 		}},
+		{name: "sets of 200", items: func(i int, items []Depend) []Depend {
+			return append(items, cell([...]DependKind{DependIn, DependInOutSet}[i/200%2], x))
+		}},
 		{name: "overlapping windows", items: func(i int, items []Depend) []Depend {
 			at := 3 * i % (len(shared) - 16)
 			if i%2 == 0 {
@@ -205,6 +208,7 @@ type drive struct {
 
 func newDrive(load workload, inline bool) *drive {
 	var g Graph
+	g.JoinSets(joinSet(func(*Node) {}))
 	return &drive{load: load, scope: g.NewScope(), inline: inline, items: make([]Depend, 0, 8)}
 }
 

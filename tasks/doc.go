@@ -47,7 +47,8 @@
 // look-up, a new one twice as much. Storage of sections that overlap in part is divided into
 // segments (see tangle): a task costs a search in logarithmic time for each segment that it
 // touches, and has an edge from each task that it depends on there, except those that are easily
-// seen to be implied. An edge is an append. All records of a task are reused when it is complete,
+// seen to be implied. An edge is an append. Sets of tasks that need no order among themselves, one behind
+// the other, have edges in proportion to their sizes, not to the product: see JoinSets. All records of a task are reused when it is complete,
 // so memory is proportional to the tasks in flight rather than to all tasks or addresses so far,
 // and nothing is allocated in the steady state.
 //

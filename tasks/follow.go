@@ -271,7 +271,6 @@ func (s *Scope) edgeLocked(from, to *Node) {
 		to.waiting++
 	}
 	e := edge{to: to, onDevice: onDevice, released: released}
-	// It may have failed without being complete yet.
-	e.passLocked(from, from.rootFailureLocked())
+	e.passFailingLocked(from)
 	from.successors = append(from.successors, e)
 }

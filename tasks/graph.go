@@ -17,6 +17,9 @@ type Graph struct {
 	keep bool
 	// errors are set before the first task, if at all.
 	errors Errors
+	// joiner runs the joins of sets of more than largeSet accesses, nil if there are none.
+	joiner   Runner
+	largeSet int
 	// waits is the function passed to OnWait, or nil.
 	waits func()
 
@@ -36,7 +39,8 @@ type Counts struct {
 	Tasks uint64
 	// Edges is the number of dependences found: pairs of a task and a
 	// predecessor that was not complete when the task was added, or, if Keep was
-	// called, of any predecessor.
+	// called, of any predecessor. Where JoinSets has put a join between sets, it is those of the join and with the
+	// join.
 	Edges uint64
 	// Failures is the number of tasks that failed or were not run because of
 	// a failed predecessor.
@@ -51,7 +55,7 @@ func (g *Graph) Counts() Counts {
 	for _, s := range g.scopes() {
 		s.lock()
 		s.family.flushLocked(g)
-		live += s.live
+		live += s.live - s.joins
 		s.unlock()
 	}
 	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load(), Live: uint64(live)}
@@ -203,7 +207,7 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	for _, s := range g.scopes() {
 		s.lock()
 		for _, n := range s.children {
-			if !n.phase.complete() {
+			if !n.phase.complete() && !n.notes.has(joining) {
 				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEventLocked()}]++
 			}
 		}

@@ -12,7 +12,7 @@ import "unsafe"
 // A task of another class than cur's, and any task that writes alone (classOut), follows all of
 // cur and begins a new set. A task of cur's class joins cur and follows prev. Sets older than
 // prev are implied, because a member of cur is complete only when its predecessors are. So if cur
-// is empty, prev is too.
+// is empty, prev is too, but for joins, which may stand in the place of a large prev: see JoinSets.
 type location struct {
 	section
 	// chain links locations that share a unit of the index.

@@ -73,10 +73,15 @@ type history struct {
 	// choose returns a number below n.
 	choose func(label string, n int) int
 
-	graph    Graph
-	scope    *Scope
-	work     Work
-	keep     bool
+	graph Graph
+	scope *Scope
+	work  Work
+	keep  bool
+	// sets says that most items join sets, or begin them.
+	sets bool
+	// joined are the tasks that the latest join of a node follows on its device, joins the number of joins.
+	joined   map[*Node][]int
+	joins    int
 	memory   *[12]byte
 	failing  bool
 	tasks    []*modelTask
@@ -226,6 +231,15 @@ func newHistory(choose func(string, int) int) *history {
 	if h.keep = choose("keep", 5) == 0; h.keep {
 		h.graph.Keep()
 	}
+	if choose("joins", 2) == 0 {
+		h.graph.JoinSets(joinSet(func(n *Node) {
+			h.joins++
+			h.joined[n] = h.toldOf(n)
+		}))
+		h.graph.largeSet = 1
+	}
+	h.joined = make(map[*Node][]int)
+	h.sets = choose("sets", 2) == 0
 	h.failing = choose("failures", 2) == 0
 	h.scope = h.graph.NewScope()
 	for i := range 3 {
@@ -289,10 +303,33 @@ func (r modelRunner) Drop(n *Node, _ error) {
 func (modelRunner) Recycle() {}
 
 func (h *history) tell(task *modelTask, n *Node) {
-	for _, p := range n.Predecessors() {
-		task.told = append(task.told, h.byLabel(p.Label()))
-	}
+	task.told = append(task.told, h.toldOf(n)...)
 }
+
+// toldOf returns the predecessors that n is told of, and those of joins in place of the joins.
+func (h *history) toldOf(n *Node) (told []int) {
+	for _, p := range n.Predecessors() {
+		if p.Label() == joinLabel {
+			told = append(told, h.joined[p]...)
+		} else {
+			told = append(told, h.byLabel(p.Label()))
+		}
+	}
+	return told
+}
+
+// joinSet runs joins of sets, after it has been called.
+type joinSet func(n *Node)
+
+func (f joinSet) Start(n *Node, w *Work) {
+	f(n)
+	if n.Domain() != Host {
+		n.Placed(w)
+	}
+	n.Complete(nil, w)
+}
+
+func (joinSet) Recycle() {}
 
 func (h *history) byLabel(label string) int {
 	return slices.IndexFunc(h.tasks, func(task *modelTask) bool { return task.label == label })
@@ -300,6 +337,12 @@ func (h *history) byLabel(label string) int {
 
 // depend draws one depend item.
 func (h *history) depend() Depend {
+	if h.sets && h.choose("set", 50) > 0 {
+		// The same kind for some tasks in succession.
+		kinds := []DependKind{DependIn, DependMutexInOutSet, DependInOutSet}
+		kind := kinds[(len(h.tasks)/4+h.choose("stray", 8)/7)%len(kinds)]
+		return Depend{Kind: kind, Ptr: unsafe.Pointer(&h.memory[4*h.choose("place", 2)]), Size: 4}
+	}
 	kinds := []DependKind{
 		DependIn, DependIn, DependOut, DependInOut, DependMutexInOutSet, DependMutexInOutSet,
 		DependInOutSet, DependInOutSet, DependOutAllMemory, DependInOutAllMemory,
@@ -349,7 +392,7 @@ func (h *history) add() error {
 			task.follows = append(task.follows, j)
 			if t := earlier.tally; earlier.complete && earlier.failed && t != nil && earlier.marks && !t.reported && !t.spent && !t.group.leftBehind(i) {
 				task.tainted = true
-				task.roots = append(append(task.roots, earlier.roots...), h.byLabel(earlier.root))
+				h.takeRoots(task, earlier)
 				task.through = append(task.through, t.group)
 			}
 		case excludes:
@@ -487,9 +530,18 @@ func (h *history) settle() {
 	}
 }
 
+// takeRoots notes that task may fail because of whatever predecessor may have failed because of.
+func (h *history) takeRoots(task, predecessor *modelTask) {
+	for _, root := range append(slices.Clone(predecessor.roots), h.byLabel(predecessor.root)) {
+		if !slices.Contains(task.roots, root) {
+			task.roots = append(task.roots, root)
+		}
+	}
+}
+
 // taint notes that a task which task k depends on has failed or was not run, or has such predecessors itself.
 func (h *history) taint(k int, task, predecessor *modelTask) {
-	task.roots = append(append(task.roots, predecessor.roots...), h.byLabel(predecessor.root))
+	h.takeRoots(task, predecessor)
 	for _, g := range append(predecessor.through, predecessor.group) {
 		if !g.leftBehind(k) && !slices.Contains(task.through, g) {
 			task.tainted = task.tainted || !task.started

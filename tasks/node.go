@@ -131,6 +131,8 @@ type special struct {
 	signal chan struct{}
 	// nextBlocked links tasks that wait for the same mutexinoutset storage.
 	nextBlocked *Node
+	// failing are the predecessors of a join that have failed and are not complete.
+	failing []*Node
 	carried
 }
 
@@ -171,6 +173,10 @@ type edge struct {
 // failures of tasks on which n depends are passed on too: if a taskgroup has left n behind, only these count.
 func (e *edge) passLocked(n *Node, failure *Error) {
 	if failure == nil || e.exclusion {
+		return
+	}
+	if e.to.notes.has(joining) {
+		e.to.passThroughLocked(n, failure)
 		return
 	}
 	if n.outcome != undecided {
@@ -427,7 +433,7 @@ func (n *Node) endLocked(o outcome, err error, like likeness, w *Work) {
 // failLocked records a failure with its likeness; err may be nil.
 func (n *Node) failLocked(err error, like likeness) {
 	switch {
-	case err == nil, n.specials().failure != nil:
+	case err == nil, n.specials().failure != nil, n.notes.has(joining):
 	case n.failedBy.Load() != nil && err == n.failedBy.Load().shown():
 		n.outcome = dropped
 	default:
@@ -508,6 +514,9 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		failedBy = n.inheritLocked()
 	}
 	s.live--
+	if n.notes.has(joining) {
+		s.joins--
+	}
 	if failedBy != nil || n.specials().group != nil || len(s.waiters) > 0 {
 		s.childCompleteLocked(n)
 	}

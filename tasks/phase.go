@@ -151,6 +151,8 @@ const (
 	awaited
 	// trailed: it has had a trail.
 	trailed
+	// joining: it is no task of the program, but a join that the graph has put in the place of a set.
+	joining
 )
 
 func (k notes) has(some notes) bool { return k&some != 0 }

@@ -63,7 +63,8 @@ type Scope struct {
 	lingering, keptLingering int
 	exported                 []*Scope
 
-	live int
+	// live counts the children that are not complete, joins those of them that the graph has put between sets.
+	live, joins int
 	// emptied is the function that WhenEmpty has been given, or nil.
 	emptied func(*Scope)
 	// sealed, if not nil, is the error with which the scope refuses tasks.
@@ -240,18 +241,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		f.mu.Unlock()
 		return nil, fmt.Errorf("task %q: %w", t.Label, err)
 	}
-	n := s.newNodeLocked()
-	n.toLocked(phaseCreated)
-	f.last++
-	n.seq = f.last
-	// The node may have been another task's. A task that depended on that one and still waits must be able to
-	// depend on this one too.
-	n.visited = 0
-	n.label, n.domain, n.runner = t.Label, t.Domain, t.Runner
-	n.waiting, n.left, n.refs = 1, 1, 1
-	s.live++
-	n.place = int32(len(s.children))
-	s.children = append(s.children, n)
+	n := s.nextLocked(t.Label, t.Domain, t.Runner)
 	if t.special() || f.last > f.end || !s.unkept {
 		s.addSpecialLocked(n, t)
 	}
@@ -267,7 +257,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if n.traits.has(importing) {
 		n.lookLocked(1)
 	}
-	if len(f.found) > 0 {
+	follows := len(f.found)
+	if follows > 0 {
 		s.edgesLocked(n)
 	}
 	switch {
@@ -281,8 +272,28 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	}
 	// A task with a witness starts after Go, because others could otherwise start it
 	// before the witness has observed it.
+	if follows > s.graph.largeSet {
+		s.joinSetsLocked(n, w)
+	}
 	f.mu.Unlock()
 	return n, nil
+}
+
+// nextLocked begins the next task of the scope.
+func (s *Scope) nextLocked(label string, d Domain, r Runner) *Node {
+	n := s.newNodeLocked()
+	n.toLocked(phaseCreated)
+	s.family.last++
+	n.seq = s.family.last
+	// The node may have been another task's. A task that depended on that one and still waits must be able to
+	// depend on this one too.
+	n.visited = 0
+	n.label, n.domain, n.runner = label, d, r
+	n.waiting, n.left, n.refs = 1, 1, 1
+	s.live++
+	n.place = int32(len(s.children))
+	s.children = append(s.children, n)
+	return n
 }
 
 // special reports whether the task has more than a runner and a depend clause.

@@ -138,11 +138,12 @@ func (s *script) waitNow() error {
 //	place NAME | done NAME | fail NAME | fulfill NAME | abandon NAME | wait
 //	late NAME | ondevice DOMAIN
 //	group G [in PARENT] | cancel G | waitgroup G | context C | end C
+//	joinsets N | counts
 //
 // X is a variable, V[FROM:TO] some bytes of one, or * for omp_all_memory. The
 // wait steps wait for what is complete already. A task that fails late is not complete yet, and ondevice
 // asks whether a task would start at once, whatever it depends on. A join starts and is done by
-// itself, placed first if it is of a device's domain.
+// itself, placed first if it is of a device's domain. After joinsets, sets of more than N tasks are joined.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -200,6 +201,12 @@ func (s *script) step(d *datadriven.TestData, t *testing.T, step []string) {
 			d.Fatalf(t, "step %q: %v", step, err)
 		}
 		s.say("%v", s.scope.OnDevice(Domain(domain)))
+	case "joinsets":
+		s.graph.JoinSets(scripted{s, joinLabel, true})
+		fmt.Sscan(step[1], &s.graph.largeSet)
+	case "counts":
+		c := s.graph.Counts()
+		s.say("%d tasks, %d edges, %d failures, %d live", c.Tasks, c.Edges, c.Failures, c.Live)
 	case "fulfill":
 		if err := s.detach[step[1]].Fulfill(&s.work); err != nil {
 			s.say("%v", err)

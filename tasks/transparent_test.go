@@ -23,10 +23,12 @@ type tree struct {
 	// With patient, outer tasks tend to end before inner ones. With cells, items have one byte.
 	// With device, children of the initial task that are not transparent are of a device.
 	// With recycle, nodes of complete tasks are used again, also by tasks of other regions.
-	patient, cells, device, recycle bool
+	// With sets, large sets are joined, and few items are alone in theirs.
+	patient, cells, device, recycle, sets bool
 	// With failing, which excludes the last two, tasks can fail, and none exports or is undeferred.
 	failing bool
 	tasks   []*treeTask
+	joins   int
 	steps   []string
 }
 
@@ -229,6 +231,10 @@ func (x *tree) add() error {
 		if x.cells {
 			d.Size = 1
 		}
+		if x.sets && x.choose(10) > 0 {
+			d.Kind = [...]DependKind{DependIn, DependInOutSet}[len(x.tasks)/6%2]
+			d.Ptr, d.Size = unsafe.Pointer(&x.memory[start/3]), 1
+		}
 		t.depend = append(t.depend, d)
 	}
 	added := Task{Label: fmt.Sprint("t", t.i), Held: true, Included: t.included, Domain: t.domain, Depend: t.depend, Runner: t, Transparency: t.transparency}
@@ -345,6 +351,10 @@ func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
 		x.patient, x.cells, x.device, x.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
 		if x.choose(4) == 0 {
 			x.device, x.recycle, x.failing = false, false, true
+		}
+		if x.sets = x.choose(3) == 0; x.sets {
+			x.graph.JoinSets(joinSet(func(*Node) { x.joins++ }))
+			x.graph.largeSet = 1
 		}
 		if err := x.run(int(4 + seed%60)); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(x.steps, "\n"))
