@@ -638,3 +638,29 @@ func TestSubmitThatEndsItsGoroutine(t *testing.T) {
 		r.free(t)
 	})
 }
+
+// The submission that signals behind the work of a submit function fails for want of memory, and is made again: the work
+// has been submitted, and nothing else says when it ends.
+func TestSignalBehindWorkGivenToSubmitFollowsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(0)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		work := &job{name: "work"}
+		succeed(t, o.Submit(t.Context(), func(uintptr) error {
+			r.shared.submit(nil, nil, work, nil)
+			r.shared.refuse = &vk.Error{Op: "vkQueueSubmit", Result: vk.ErrorOutOfHostMemory}
+			return nil
+		}))
+		time.Sleep(time.Second)
+		if v := r.valueOf(t, o); v != 0 {
+			t.Errorf("the semaphore is at %d, and the work is under way", v)
+		}
+		r.use(t, o)
+		r.settle()
+		succeed(t, r.scope.Wait(t.Context(), nil))
+		if task := r.scheduler.made["use"]; work.end == 0 || task != nil && task.begin < work.end {
+			t.Errorf("the work has ended at %d, the construct's task has begun at %+v", work.end, task)
+		}
+		r.free(t)
+	})
+}

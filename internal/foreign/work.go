@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
@@ -142,10 +143,14 @@ func (seq *sequence) call(s *step) {
 	}
 	failure = errNoReturn
 	defer func() {
-		// This is behind what submit has submitted, if anything.
-		if err := seq.queue.Order(nil, seq.at(s.signal)); err == nil {
-			sent = true
-		} else if failure == nil {
+		// This is behind what submit has submitted, if anything. Nothing else says when that ends, so a call that fails
+		// is made again.
+		err := seq.queue.Order(nil, seq.at(s.signal))
+		for err != nil && !ended(err) {
+			time.Sleep(hostSignalLook)
+			err = seq.queue.Order(nil, seq.at(s.signal))
+		}
+		if sent = err == nil; failure == nil {
 			failure = err
 		}
 	}()
