@@ -33,7 +33,8 @@ type Adoption struct {
 	// Extensions lists the device extensions that are enabled. Those that vkomp does not
 	// use may be left out.
 	Extensions []string
-	// Features says which features are enabled.
+	// Features says which features are enabled. A kernel that needs another one is ErrUnsupported:
+	// the device was adopted without it.
 	Features AdoptedFeatures
 
 	// Queues are the queues that vkomp may submit to. At least one must support compute.

@@ -129,3 +129,21 @@ func TestPauseOfAnAdoptedDevice(t *testing.T) {
 		t.Errorf("x is %d, y is %d; want 4 and 9", x[0], y[0])
 	}
 }
+
+// A kernel that needs a feature which the application has not named is refused, and the error says that the adoption lacks
+// it, and not that the device does.
+func TestKernelThatNeedsMoreThanTheAdoptedDeviceHas(t *testing.T) {
+	application := vktest.Open(t)
+	a, _ := adoption(t, application)
+	rt, err := vkomp.Open(vkomp.Options{Adopt: a})
+	succeed(t, err)
+	kernel, err := rt.NewKernel(throughSource)
+	succeed(t, err)
+	err = rt.Target(t.Context(), vkomp.Target{Kernel: kernel, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{
+		vkomp.Value(uint64(0)), vkomp.Value(uint32(1)),
+	}})
+	if !errors.Is(err, vkomp.ErrUnsupported) || !strings.Contains(err.Error(), "PhysicalStorageBufferAddresses") || !strings.HasSuffix(err.Error(), "was adopted without") {
+		t.Errorf("%v, want an ErrUnsupported with the capability that the device was adopted without", err)
+	}
+	succeed(t, rt.Close())
+}

@@ -79,7 +79,7 @@ func (i *Instance) describe(h uintptr, a *adopted) (*PhysicalDevice, error) {
 	p := &PhysicalDevice{instance: i, handle: h, adopted: a}
 	p.readCore()
 	p.readMemory()
-	if a != nil {
+	if p.properties.Adopted = a != nil; a != nil {
 		p.properties.APIVersion = min(p.properties.APIVersion, a.APIVersion)
 	}
 	p.c.version = C.uint32_t(p.properties.APIVersion)

@@ -355,7 +355,8 @@ type Properties struct {
 	MemoryTypes       []MemoryType  // at the indices that Vulkan uses
 	MemoryHeaps       []MemoryHeap  // at the indices that Vulkan uses
 	QueueFamilies     []QueueFamily // at the indices that Vulkan uses
-	Features          Features      // what the device supports
+	Features          Features      // what the device supports or, if it is adopted, has enabled
+	Adopted           bool          // see Adopt
 	Extensions        []string      // names of the device extensions, sorted
 }
 

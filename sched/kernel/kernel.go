@@ -275,9 +275,13 @@ func (k *Kernel) used() (n uint32) {
 
 // Supported returns an error if the device cannot run the kernel.
 func (k *Kernel) Supported(p *vk.Properties) error {
+	lacks := "lacks"
+	if p.Adopted { // the hardware may well have it
+		lacks = "was adopted without"
+	}
 	for _, c := range k.module.Capabilities {
 		if !p.Supports(c) {
-			return fmt.Errorf("%w: kernel %q needs SPIR-V capability %v, which device %q lacks", vk.ErrUnsupported, k.name, c, p.Name)
+			return fmt.Errorf("%w: kernel %q needs SPIR-V capability %v, which device %q %s", vk.ErrUnsupported, k.name, c, p.Name, lacks)
 		}
 	}
 	if most := spirvVersion(p.APIVersion); k.module.Version > most {
@@ -297,7 +301,7 @@ func (k *Kernel) Supported(p *vk.Properties) error {
 		{m.SubgroupBroadcastDynamicID, f.SubgroupBroadcastDynamicID, "broadcasts from an invocation that is no constant", "subgroupBroadcastDynamicId"},
 	} {
 		if needed.used && !needed.supported {
-			return fmt.Errorf("%w: kernel %q %s, for which device %q lacks %s", vk.ErrUnsupported, k.name, needed.what, p.Name, needed.feature)
+			return fmt.Errorf("%w: kernel %q %s, for which device %q %s %s", vk.ErrUnsupported, k.name, needed.what, p.Name, lacks, needed.feature)
 		}
 	}
 	if n := k.used(); n > l.MaxPerStageDescriptorStorageBuffers {

@@ -69,6 +69,7 @@ func TestSupportedNamesWhatTheDeviceLacks(t *testing.T) {
 		text  string
 	}{
 		{"localsizeid.spv", nil, func(p *vk.Properties) { p.Features.Maintenance4 = false }, "maintenance4"},
+		{"localsizeid.spv", nil, func(p *vk.Properties) { p.Features.Maintenance4, p.Adopted = false, true }, "was adopted without maintenance4"},
 		{"localsizeid.spv", nil, func(p *vk.Properties) { p.APIVersion = 1<<22 | 2<<12 | 999 }, "SPIR-V 1.6, device \"able\" has Vulkan 1.2.999 and takes 1.5"},
 		{"zeroed.spv", nil, func(p *vk.Properties) { p.Features.ShaderZeroInitializeWorkgroupMemory = false }, "shaderZeroInitializeWorkgroupMemory"},
 		{"bufferatomics.spv", nil, func(p *vk.Properties) { p.Features.ShaderBufferInt64Atomics = false }, "shaderBufferInt64Atomics"},
