@@ -161,13 +161,15 @@ func (d *Device) Init(types Types) (Object, error) {
 // no longer needed there, and a free queue if there is one. d.mu is held.
 func (d *Device) newSequenceLocked(name string, number int) (*sequence, error) {
 	seq := &sequence{name: name, number: number, device: d, queue: d.Shared, changed: make(chan struct{})}
-	for i, r := range d.retired {
+	for range min(len(d.retired), retiredLooks) {
+		r := d.retired[0]
+		d.retired = d.retired[1:]
 		if value, err := d.Timelines.SemaphoreValue(r.semaphore); err == nil && r.spent(value) {
 			seq.semaphore, seq.first, seq.sent = r.semaphore, value, value
 			seq.last.Store(value)
-			d.retired = append(d.retired[:i], d.retired[i+1:]...)
 			break
 		}
+		d.retired = append(d.retired, r)
 	}
 	if seq.semaphore == 0 {
 		var err error
@@ -185,6 +187,9 @@ func (d *Device) newSequenceLocked(name string, number int) (*sequence, error) {
 	}
 	return seq, nil
 }
+
+// retiredLooks is at how many semaphores of destroyed objects a new one looks. The next object looks at others.
+const retiredLooks = 8
 
 // Owns reports whether o is an object of d, or was before it was destroyed.
 func (d *Device) Owns(o Object) bool { return o.state != nil && o.state.device == d }

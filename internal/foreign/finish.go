@@ -94,15 +94,15 @@ func (d *Device) finish() error {
 	var errs []error
 	for _, seq := range d.all() {
 		for {
-			if err := d.Release(); err != nil {
-				errs = append(errs, err)
-			}
 			reached, err := d.Timelines.WaitSemaphore(seq.semaphore, seq.last.Load(), hostSignalLook)
 			if ended(err) {
 				errs = append(errs, err)
 			}
 			if reached || ended(err) {
 				break
+			}
+			if err := d.Release(); err != nil {
+				errs = append(errs, err)
 			}
 		}
 	}

@@ -37,8 +37,8 @@ type machine struct {
 	// lingers, if not nil, keeps the next wait of the host for a semaphore from returning until
 	// it is closed.
 	lingers chan struct{}
-	// hostSignals counts the calls with which the host has signalled.
-	hostSignals int
+	// hostSignals counts the calls with which the host has signalled, hostLooks those with which it has asked for a value.
+	hostSignals, hostLooks int
 	// owed are the signals of constructs that were refused: the host is to make them.
 	owed []vk.SemaphoreValue
 	// submissions has the name of the queue of each submission, and destroyed the last value of
@@ -300,6 +300,7 @@ func (m *machine) SemaphoreValue(s vk.Semaphore) (uint64, error) {
 		m.failures = append(m.failures, fmt.Sprintf("the value of semaphore %d is asked for, which there is not", s))
 		return 0, errNoSemaphore
 	}
+	m.hostLooks++
 	if err := m.fails(looks); err != nil {
 		return 0, err
 	}

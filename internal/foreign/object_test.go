@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -297,4 +298,36 @@ func TestEveryCodeHasADescriptionOfItsOwn(t *testing.T) {
 			t.Errorf("code %d is described as %q", rc, desc)
 		}
 	}
+}
+
+// What an object costs does not grow with the number of those that were destroyed and whose foreign work is under way.
+func TestManyDestroyedObjectsAreNotAllLookedAtForEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const objects, looksEach = 400, 20
+		r := newRig(0)
+		for range objects {
+			o := initialise(t, r.device, interop.TypeTargetSync)
+			s, _ := o.Semaphore()
+			_, signal := announce(t, o)
+			r.shared.submit(nil, nil, nil, values(s, signal))
+			succeed(t, o.Submitted(signal))
+			succeed(t, r.device.Destroy(foreign.Object(o)))
+		}
+		if n := r.hostLooks; n > objects*looksEach {
+			t.Errorf("%d looks at semaphores to make %d objects", n, objects)
+		}
+		if r.created != objects {
+			t.Errorf("%d semaphores for %d objects with work under way", r.created, objects)
+		}
+		r.steps()
+		r.hostLooks = 0
+		initialise(t, r.device, interop.TypeTargetSync)
+		if r.created != objects {
+			t.Error("no semaphore was used again")
+		}
+		r.free(t)
+		if n := r.hostLooks; n > objects*looksEach {
+			t.Errorf("%d looks at semaphores to free those of %d objects", n, objects)
+		}
+	})
 }
