@@ -237,12 +237,9 @@ func (c *interopConstruct) failuresLocked(forget bool) error {
 		if first := p.sequence.firstConstructLocked(); first != nil && first != c {
 			continue
 		}
-		if p.sequence.failure == nil {
-			continue
-		}
-		errs = append(errs, p.sequence.failure)
+		errs = append(errs, p.sequence.failures...)
 		if forget {
-			p.sequence.failure = nil
+			p.sequence.failures = nil
 		}
 	}
 	return errors.Join(errs...)
@@ -367,7 +364,7 @@ func (c *interopConstruct) submitLocked(f sched.Foreign, w *tasks.Work) error {
 			// The next construct reports it, so the object must not be one that ends here.
 			k := slices.IndexFunc(c.parts, func(p part) bool { return p.action != ActionDestroy })
 			seq := c.parts[k].sequence
-			seq.failure = errors.Join(seq.failure, err)
+			seq.failures = append(seq.failures, err)
 		}
 		return err
 	}

@@ -24,12 +24,12 @@ func (seq *sequence) withdrawAll() error {
 	return errors.Join(errs...)
 }
 
-// takeFailure returns the failure that no construct has reported.
+// takeFailure returns the failures that no construct has reported.
 func (seq *sequence) takeFailure() error {
 	seq.device.order.Lock()
 	defer seq.device.order.Unlock()
-	err := seq.failure
-	seq.failure = nil
+	err := errors.Join(seq.failures...)
+	seq.failures = nil
 	return err
 }
 

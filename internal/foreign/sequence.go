@@ -65,8 +65,8 @@ type sequence struct {
 	hostRun *point
 	// changed is closed and replaced whenever sent changes.
 	changed chan struct{}
-	// failure is the failure of work given to Submit, until a construct reports it.
-	failure error
+	// failures are those of work given to Submit, until a construct reports them.
+	failures []error
 	// seen is the semaphore's value when Release last looked.
 	seen uint64
 }
@@ -158,7 +158,7 @@ func (seq *sequence) firstConstructLocked() *interopConstruct {
 func (seq *sequence) spent(value uint64) bool {
 	seq.device.order.Lock()
 	defer seq.device.order.Unlock()
-	return value == seq.last.Load() && seq.failure == nil
+	return value == seq.last.Load() && len(seq.failures) == 0
 }
 
 // allSent reports whether every step has been sent.

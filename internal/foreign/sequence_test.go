@@ -664,3 +664,38 @@ func TestSignalBehindWorkGivenToSubmitFollowsTheWork(t *testing.T) {
 		r.free(t)
 	})
 }
+
+// The failures of many works stand side by side in the error that reports them: one inside the other, each would hold the
+// text of all before it.
+func TestFailuresOfSubmitStandSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const works = 50
+		r := newRig(0)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		for range works {
+			succeed(t, o.Submit(t.Context(), func(uintptr) error { return errors.New("boom") }))
+		}
+		r.settle()
+		err := r.construct(o, foreign.ActionUse, false)
+		if n := strings.Count(fmt.Sprint(err), "boom"); n != works {
+			t.Errorf("%d failures of %d: %v", n, works, err)
+		}
+		if n := depth(err); n > 5 {
+			t.Errorf("%d errors are one inside the other", n)
+		}
+		r.free(t)
+	})
+}
+
+// depth returns how many errors are one inside the other.
+func depth(err error) (n int) {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			n = max(n, depth(inner))
+		}
+	case interface{ Unwrap() error }:
+		n = depth(e.Unwrap())
+	}
+	return n + 1
+}

@@ -130,7 +130,7 @@ func (seq *sequence) call(s *step) {
 		defer w.Finish()
 		seq.run(w, func() {
 			if failure != nil {
-				seq.failure = errors.Join(seq.failure, fmt.Errorf("%s: foreign work of value %d: %w", seq.name, s.signal, failure))
+				seq.failures = append(seq.failures, fmt.Errorf("%s: foreign work of value %d: %w", seq.name, s.signal, failure))
 			}
 			s.ready, s.host = true, !sent
 		})
