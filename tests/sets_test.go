@@ -1,0 +1,72 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/vkomp/vkomp"
+)
+
+// Sets of tasks that are large enough for the runtime to join them: in and inoutset, in turn, on the device and, a few
+// of each set, on the host. All are generated before the first can start.
+func TestLargeSetsComeOneAfterTheOther(t *testing.T) {
+	inTaskModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		const size, sets, row = 80, 6, 64
+		ctx := t.Context()
+		k := newCompiledAffine(t, rt)
+		// Readers set rows of y to 3·y + x, after a writer of each row of x has added the set's number to it.
+		x, y := make([]uint32, size*row), make([]uint32, size*row)
+		at := func(s []uint32, i int) []uint32 { return s[i*row : (i+1)*row] }
+		wantX, wantY := make([]uint32, size), make([]uint32, size)
+		begin := make(chan struct{})
+		generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error {
+			<-begin
+			return nil
+		}})
+		host := make([]int, sets)
+		err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+			for set := range sets {
+				item, writes := vkomp.In(x), set%2 == 0
+				if writes {
+					item = vkomp.InOutSet(x)
+				}
+				for i := range size {
+					other := size - 1 - i
+					target := k.on(at(y, other), at(x, i), 3, 1, 0, item)
+					if writes {
+						target = k.add(at(x, i), uint32(set+1), item)
+						wantX[i] += uint32(set + 1)
+					} else {
+						wantY[other] = 3*wantY[other] + wantX[i]
+					}
+					if err := rt.Target(ctx, target); err != nil {
+						return err
+					}
+				}
+				for range 3 {
+					generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{item, vkomp.InOut(host[set : set+1])}, Body: func(context.Context) error {
+						if set > 0 && host[set-1] != 3 {
+							return errors.New("a host task began before the set in front of its own had ended")
+						}
+						host[set]++
+						return nil
+					}})
+				}
+			}
+			close(begin)
+			return nil
+		})
+		if err := errors.Join(err, rt.Taskwait(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		for i := range x {
+			if x[i] != wantX[i/row] || y[i] != wantY[i/row] {
+				t.Fatalf("element %d is %d and %d, want %d and %d", i, x[i], y[i], wantX[i/row], wantY[i/row])
+			}
+		}
+		if most := uint64(sets * 4 * (size + 3) * 2); rt.Stats().Edges > most {
+			t.Errorf("%d edges, want at most %d", rt.Stats().Edges, most)
+		}
+	})
+}
