@@ -47,10 +47,11 @@
 // look-up, a new one twice as much. Storage of sections that overlap in part is divided into
 // segments (see tangle): a task costs a search in logarithmic time for each segment that it
 // touches, and has an edge from each task that it depends on there, except those that are easily
-// seen to be implied. An edge is an append. Sets of tasks that need no order among themselves, one behind
-// the other, have edges in proportion to their sizes, not to the product: see JoinSets. All records of a task are reused when it is complete,
-// so memory is proportional to the tasks in flight rather than to all tasks or addresses so far,
-// and nothing is allocated in the steady state.
+// seen to be implied. An edge is an append. Large sets of tasks without order among themselves, one
+// behind the other, have edges in proportion to their sizes, not to the product (see
+// Graph.JoinSets). All records of a task are reused when it is complete, so memory is proportional
+// to the tasks in flight rather than to all tasks or addresses so far, and nothing is allocated in
+// the steady state.
 //
 // A Scope is safe for concurrent use; its tasks share one lock with those of the scopes that
 // transparent tasks connect. Methods of scopes and nodes whose names end in Locked are called

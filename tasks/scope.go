@@ -261,6 +261,8 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 	if follows > 0 {
 		s.edgesLocked(n)
 	}
+	// A task with a witness starts after Go, because others could otherwise start it
+	// before the witness has observed it.
 	switch {
 	case n.waiting == 1 && n.failedBy.Load() == nil && !n.traits.has(exclusive):
 		n.waiting = 0
@@ -270,8 +272,6 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		n.toLocked(phaseWaiting)
 		n.releaseLocked(w)
 	}
-	// A task with a witness starts after Go, because others could otherwise start it
-	// before the witness has observed it.
 	if follows > s.graph.largeSet {
 		s.joinSetsLocked(n, w)
 	}
