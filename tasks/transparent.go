@@ -43,7 +43,8 @@ func (n *Node) lookLocked(by int) {
 }
 
 // followTrailsLocked makes n depend on the children of exporting tasks at the end of its
-// predecessors' trails, and continues with the trails of these.
+// predecessors' trails, and continues with the trails of these. A join of a set passes the trails on
+// alone: the set's tasks follow these children, and pass on what happens to them.
 func (s *Scope) followTrailsLocked(n *Node) {
 	f := s.family
 	for last := len(f.trails) - 1; last >= 0; last = len(f.trails) - 1 {
@@ -51,7 +52,9 @@ func (s *Scope) followTrailsLocked(n *Node) {
 		f.trails[last] = nil
 		f.trails = f.trails[:last]
 		n.keepTrailLocked(t)
-		s.followTrailLocked(n, t)
+		if !n.notes.has(joining) {
+			s.followTrailLocked(n, t)
+		}
 	}
 }
 
