@@ -1,6 +1,16 @@
 package tasks
 
-import "testing"
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+)
 
 // The tasks of a set follow the children of an exporting task. The join behind the set does not: it would fail with them, and
 // be counted among the tasks that were not run.
@@ -32,4 +42,95 @@ func TestAJoinDoesNotFailWithTheChildrenOfAnExportingTask(t *testing.T) {
 	}
 	s.scope = children
 	s.complete("other child", nil)
+}
+
+// counted is a crewed that counts the tasks that are not run.
+type counted struct {
+	crewed
+	dropped *atomic.Int64
+}
+
+func (r *counted) Drop(*Node, error) { r.dropped.Add(1) }
+
+// Several goroutines generate sets behind one task, and go on while the tasks run and fail. No task meets one of another
+// set, and waits count the tasks of the program that were not run.
+func TestConcurrentSetsNeverMeet(t *testing.T) {
+	const rounds, makers, each = 20, 3, 60
+	var joins atomic.Int64
+	for round := range rounds {
+		var g Graph
+		g.JoinSets(joinSet(func(*Node) { joins.Add(1); runtime.Gosched() }))
+		g.largeSet = 1 + round%5
+		s := g.NewScope()
+		var c crew
+		var cell int
+		var together, failed, dropped atomic.Int64
+		begin := make(chan struct{})
+		add := func(task Task, device bool, body func() error) {
+			task.Runner = &counted{crewed{&c, device, body}, &dropped}
+			task.Depend[0].Ptr, task.Depend[0].Size = unsafe.Pointer(&cell), 8
+			if device {
+				task.Domain = 1
+			}
+			var w Work
+			if _, err := s.Add(&task, &w); err != nil {
+				t.Error(err)
+			}
+			w.Run()
+		}
+		add(Task{Label: "first", Depend: []Depend{{Kind: DependOut}}}, false, func() error { <-begin; return nil })
+		var adding, half sync.WaitGroup
+		for maker := range makers {
+			half.Add(1)
+			adding.Go(func() {
+				choices := rand.New(rand.NewPCG(uint64(maker), uint64(round)))
+				for i := range each {
+					if i == each/2 {
+						half.Done()
+					}
+					kinds := []DependKind{DependIn, DependMutexInOutSet, DependInOutSet}
+					kind := kinds[(i/6+choices.IntN(16)/15)%len(kinds)]
+					device := choices.IntN(6) == 0
+					fails := !device && choices.IntN(60) == 0
+					add(Task{Label: "task", Depend: []Depend{{Kind: kind}}}, device, func() error {
+						switch kind {
+						case DependIn:
+							if cell < 0 {
+								return errBroken
+							}
+						case DependMutexInOutSet:
+							cell++
+						case DependInOutSet:
+							together.Add(int64(cell & 1))
+						}
+						if fails {
+							failed.Add(1)
+							return errBroken
+						}
+						return nil
+					})
+				}
+			})
+		}
+		half.Wait()
+		close(begin)
+		adding.Wait()
+		err := s.Wait(context.Background(), nil)
+		c.busy.Wait()
+		if (err != nil) != (failed.Load() > 0) {
+			t.Errorf("%d tasks failed: %v", failed.Load(), err)
+		}
+		if count := fmt.Sprintf("(%d dependent tasks not run)", dropped.Load()); dropped.Load() > 0 && !strings.HasSuffix(err.Error(), count) {
+			t.Errorf("the wait reports %v, want %s", err, count)
+		}
+		if c := g.Counts(); c.Tasks != makers*each+1 || c.Failures != uint64(failed.Load()+dropped.Load()) || c.Live != 0 {
+			t.Errorf("%d tasks, %d failures and %d live, want %d, %d and 0", c.Tasks, c.Failures, c.Live, makers*each+1, failed.Load()+dropped.Load())
+		}
+		if !s.Settled() || remembered(s) != 0 || s.joins != 0 || len(s.children) != 0 {
+			t.Errorf("%d locations at rest, settled %v, %d joins, %d children", remembered(s), s.Settled(), s.joins, len(s.children))
+		}
+	}
+	if joins.Load() == 0 {
+		t.Error("there were no joins")
+	}
 }
