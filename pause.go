@@ -102,6 +102,7 @@ func (rt *Runtime) pause(ctx context.Context, kind PauseKind, devices ...*device
 		return fmt.Errorf("%w: a construct is under way", ErrBusy)
 	}
 	defer rt.using.resume()
+	rt.graph.AwaitJoins(ctx) // a taskgroup has waited for the program's tasks alone
 	if rt.graph.Pending() {
 		return fmt.Errorf("%w: tasks are not complete", ErrBusy)
 	}

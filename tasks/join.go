@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"context"
 	"slices"
 
 	"github.com/vkomp/vkomp/internal/invariants"
@@ -115,4 +116,35 @@ func (e *edge) passFailingLocked(from *Node) {
 	for _, p := range from.specials().failing {
 		e.passLocked(p, p.rootFailureLocked())
 	}
+}
+
+// AwaitJoins waits, until ctx ends, for joins in scopes where all tasks are complete: taskgroups and undeferred tasks do not
+// wait for joins, which end by themselves. The caller makes sure that no tasks are added.
+func (g *Graph) AwaitJoins(ctx context.Context) {
+	for _, s := range g.scopes() {
+		for j := s.holdJoin(); j != nil; j = s.holdJoin() {
+			err := j.Wait(ctx, nil)
+			j.Release()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// holdJoin returns a join that is not complete, which the caller has to release, or nil if there is none or if tasks are not
+// complete.
+func (s *Scope) holdJoin() *Node {
+	s.lock()
+	defer s.unlock()
+	if s.joins == 0 || s.live > s.joins {
+		return nil
+	}
+	for _, n := range s.children {
+		if n.notes.has(joining) && !n.phase.complete() {
+			n.refs++
+			return n
+		}
+	}
+	return nil
 }

@@ -134,3 +134,44 @@ func TestConcurrentSetsNeverMeet(t *testing.T) {
 		t.Error("there were no joins")
 	}
 }
+
+// lateJoins keeps joins that have started.
+type lateJoins struct{ started []*Node }
+
+func (l *lateJoins) Start(n *Node, _ *Work) { l.started = append(l.started, n) }
+func (*lateJoins) Recycle()                 {}
+
+// A taskgroup ends before the join between its sets does. Who needs a graph without anything under way waits for the join, but
+// for none that follows a task which is not complete.
+func TestAJoinThatATaskgroupHasLeftIsAwaited(t *testing.T) {
+	s, late := newScript(), &lateJoins{}
+	s.graph.JoinSets(late)
+	s.graph.largeSet = 1
+	group := NewGroup(nil)
+	for _, label := range []string{"p", "q"} {
+		s.add(Task{Label: label, Group: group, Depend: s.use(DependIn, "x")})
+	}
+	for _, label := range []string{"a", "b"} {
+		s.add(Task{Label: label, Group: group, Depend: s.use(DependInOutSet, "x")})
+	}
+	waits := 0
+	s.graph.OnWait(func() {
+		waits++
+		for _, n := range late.started {
+			n.Complete(nil, &s.work)
+		}
+		late.started = nil
+	})
+	s.complete("p", nil)
+	s.graph.AwaitJoins(context.Background())
+	for _, label := range []string{"q", "a", "b"} {
+		s.complete(label, nil)
+	}
+	if err := group.Wait(context.Background(), nil); err != nil || waits > 0 || !s.graph.Pending() {
+		t.Fatalf("the taskgroup reports %v after %d waits, pending %v", err, waits, s.graph.Pending())
+	}
+	s.graph.AwaitJoins(context.Background())
+	if waits != 1 || s.graph.Pending() {
+		t.Errorf("%d waits, pending %v", waits, s.graph.Pending())
+	}
+}
