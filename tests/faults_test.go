@@ -125,6 +125,23 @@ func sideBySide(s *sweep) (errs []error) {
 	return append(errs, s.rt.Taskwait(s.t.Context()))
 }
 
+// largeSets runs sets of kernels, one behind the other, that are large enough to be joined.
+func largeSets(s *sweep) (errs []error) {
+	const row = 256
+	ctx := s.t.Context()
+	did := func(err error) { errs = append(errs, err) }
+	did(s.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(s.big)}}))
+	for _, item := range []vkomp.Depend{vkomp.InOutSet(s.z), vkomp.In(s.z), vkomp.InOutSet(s.z)} {
+		for k := range len(s.big) / row {
+			did(s.rt.Target(ctx, s.add(s.big[k*row:(k+1)*row], 1, item)))
+		}
+	}
+	did(s.rt.Taskwait(ctx))
+	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(s.big)}}))
+	did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(s.big)}}))
+	return append(errs, s.rt.Taskwait(ctx))
+}
+
 // foreignWork uses an interop object with targetsync between two targets.
 func foreignWork(s *sweep) (errs []error) {
 	ctx := s.t.Context()
@@ -286,7 +303,7 @@ func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 	for name, c := range map[string]struct {
 		part  func(*sweep) []error
 		least int
-	}{"constructs": {constructs, 6}, "side by side": {sideBySide, 8}} {
+	}{"constructs": {constructs, 6}, "side by side": {sideBySide, 8}, "sets": {largeSets, 8}} {
 		t.Run(name, func(t *testing.T) {
 			s, want := newSweep(t, f, c.part, vktest.Path(vkomp.MemoryImported), randomly(1))
 			submits := s.all("vkQueueSubmit", want, vk.ErrorDeviceLost)
