@@ -9,23 +9,26 @@ import (
 )
 
 // Sets of tasks that are large enough for the runtime to join them: in and inoutset, in turn, on the device and, a few
-// of each set, on the host. All are generated before the first can start.
+// of each set, on the host. All are generated before the first can start. Each writer also comes at the end of a chain, short
+// or long, so that the device reaches the tasks of a set one after the other: a reader that does not follow the last of
+// them finds too little.
 func TestLargeSetsComeOneAfterTheOther(t *testing.T) {
 	inTaskModes(t, func(t *testing.T, rt *vkomp.Runtime) {
 		const size, sets, row = 80, 6, 64
 		ctx := t.Context()
 		k := newCompiledAffine(t, rt)
-		// Readers set rows of y to 3·y + x, after a writer of each row of x has added the set's number to it.
-		x, y := make([]uint32, size*row), make([]uint32, size*row)
+		// The tasks of a chain add 1 to a row of z each, a writer adds that and the set's number to a row of x, and a
+		// reader sets a row of y to 3·y + x.
+		x, y, z := make([]uint32, size*row), make([]uint32, size*row), make([]uint32, size*row)
 		at := func(s []uint32, i int) []uint32 { return s[i*row : (i+1)*row] }
-		wantX, wantY := make([]uint32, size), make([]uint32, size)
+		wantX, wantY, wantZ := make([]uint32, size), make([]uint32, size), make([]uint32, size)
 		begin := make(chan struct{})
 		generate(t, rt, vkomp.Task{Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error {
 			<-begin
 			return nil
 		}})
 		host := make([]int, sets)
-		err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+		err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(x), vkomp.ToFrom(y), vkomp.To(z)}}, func(ctx context.Context) error {
 			for set := range sets {
 				item, writes := vkomp.In(x), set%2 == 0
 				if writes {
@@ -35,8 +38,15 @@ func TestLargeSetsComeOneAfterTheOther(t *testing.T) {
 					other := size - 1 - i
 					target := k.on(at(y, other), at(x, i), 3, 1, 0, item)
 					if writes {
-						target = k.add(at(x, i), uint32(set+1), item)
-						wantX[i] += uint32(set + 1)
+						chain := vkomp.InOut(at(z, i))
+						for range i % 8 {
+							if err := rt.Target(ctx, k.add(at(z, i), 1, chain)); err != nil {
+								return err
+							}
+							wantZ[i]++
+						}
+						target = k.on(at(x, i), at(z, i), 1, 1, uint32(set+1), item, chain)
+						wantX[i] += wantZ[i] + uint32(set+1)
 					} else {
 						wantY[other] = 3*wantY[other] + wantX[i]
 					}
