@@ -87,9 +87,9 @@ type GraphEdge struct {
 
 // Graph returns a snapshot of the task graph: the tasks that are not complete and the
 // dependences between them; with Options.KeepGraph all tasks since Open. Without it, the tasks
-// include joins that the runtime has put between large sets of tasks, one behind the other, so that
-// not each task of the one needs a dependence on each of the other. The states of running tasks may
-// be read at slightly different moments.
+// include the joins that the runtime puts between large sets of tasks: a join depends on the tasks of
+// one set, and those of the next set depend on the join. The states of running tasks may be read at
+// slightly different moments.
 func (rt *Runtime) Graph() Graph { return graphOf(rt.graph.Snapshot()) }
 
 func graphOf(s tasks.Snapshot) Graph {

@@ -5,9 +5,10 @@ import "github.com/vkomp/vkomp/memory"
 // Stats are statistics of a runtime since Open.
 type Stats struct {
 	// Tasks and Edges count the nodes of the task graph and the dependences between them.
-	// Dependences on tasks that were already complete count only with Options.KeepGraph; between
-	// large sets of tasks, one behind the other, those that a join leaves are counted. A
-	// data construct counts as two tasks, its beginning and its end.
+	// Dependences on tasks that were already complete count only with Options.KeepGraph. Where the
+	// runtime has put a join between two sets of tasks (see [Runtime.Graph]), the dependences of the
+	// join and on the join count, and the join does not. A data construct counts as two tasks, its
+	// beginning and its end.
 	Tasks, Edges uint64
 	// Submissions counts queue submissions, Barriers the barriers in them.
 	Submissions, Barriers uint64

@@ -39,8 +39,7 @@ type Counts struct {
 	Tasks uint64
 	// Edges is the number of dependences found: pairs of a task and a
 	// predecessor that was not complete when the task was added, or, if Keep was
-	// called, of any predecessor. Where JoinSets has put a join between sets, it is those of the join and with the
-	// join.
+	// called, of any predecessor. The pairs of a join between sets (see JoinSets) count too.
 	Edges uint64
 	// Failures is the number of tasks that failed or were not run because of
 	// a failed predecessor.

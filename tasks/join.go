@@ -70,9 +70,6 @@ func (s *Scope) joinSetLocked(l *location, w *Work) {
 	l.prev = nil
 	for set != nil {
 		j := s.nextLocked(joinLabel, set.node.domain, s.graph.joiner)
-		if s.family.last > s.family.end {
-			j.seq = s.family.firstIDLocked(s.graph)
-		}
 		s.joins++
 		s.family.tasks-- // below zero if it was flushed meanwhile, which the sum takes up
 		j.notes = joining

@@ -61,9 +61,16 @@ type pairs struct{ together, swapped int }
 func TestOrderIsWhatAllPairsOfItemsDemandUnderManySeeds(t *testing.T) {
 	oneGoroutine(t)
 	counts := map[DependKind]*pairs{DependIn: {}, DependInOutSet: {}, DependMutexInOutSet: {}}
-	seed, h, err := holdsUnder(modelSeeds, func(h *history) { countPairs(h, counts) })
+	joins := 0
+	seed, h, err := holdsUnder(modelSeeds, func(h *history) {
+		countPairs(h, counts)
+		joins += h.joins
+	})
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, h)
+	}
+	if joins == 0 {
+		t.Error("no set was joined")
 	}
 	for kind, c := range counts {
 		t.Logf("%v: %d pairs of host tasks under way together, %d swapped", kind, c.together, c.swapped)

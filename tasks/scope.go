@@ -146,10 +146,10 @@ type Task struct {
 	Witness Witness
 }
 
-// firstIDLocked takes the next block of numbers from the graph and returns its first. Tasks are
+// takeIDsLocked takes the next block of numbers from the graph and makes its first the last one given. Tasks are
 // numbered in the order in which they are generated within a family, and over all families if the
 // graph is kept.
-func (f *family) firstIDLocked(g *Graph) uint64 {
+func (f *family) takeIDsLocked(g *Graph) {
 	block := uint64(256)
 	if g.keep {
 		block = 1
@@ -159,7 +159,6 @@ func (f *family) firstIDLocked(g *Graph) uint64 {
 	f.end = g.ids.Add(block)
 	f.last = f.end - block + 1
 	f.counted = f.last - 1
-	return f.last
 }
 
 // flushLocked adds the counts to the graph's.
@@ -242,7 +241,7 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 		return nil, fmt.Errorf("task %q: %w", t.Label, err)
 	}
 	n := s.nextLocked(t.Label, t.Domain, t.Runner)
-	if t.special() || f.last > f.end || !s.unkept {
+	if t.special() || !s.unkept {
 		s.addSpecialLocked(n, t)
 	}
 	if len(t.Depend) > 0 {
@@ -283,8 +282,11 @@ func (s *Scope) Add(t *Task, w *Work) (*Node, error) {
 func (s *Scope) nextLocked(label string, d Domain, r Runner) *Node {
 	n := s.newNodeLocked()
 	n.toLocked(phaseCreated)
-	s.family.last++
-	n.seq = s.family.last
+	f := s.family
+	if f.last++; f.last > f.end {
+		f.takeIDsLocked(s.graph)
+	}
+	n.seq = f.last
 	// The node may have been another task's. A task that depended on that one and still waits must be able to
 	// depend on this one too.
 	n.visited = 0
@@ -306,9 +308,6 @@ func (t *Task) special() bool {
 func (s *Scope) addSpecialLocked(n *Node, t *Task) {
 	if !s.registered {
 		s.register()
-	}
-	if s.family.last > s.family.end {
-		n.seq = s.family.firstIDLocked(s.graph)
 	}
 	if s.graph.keep {
 		s.graph.keepNode(n)

@@ -23,9 +23,9 @@ type tree struct {
 	// With patient, outer tasks tend to end before inner ones. With cells, items have one byte.
 	// With device, children of the initial task that are not transparent are of a device.
 	// With recycle, nodes of complete tasks are used again, also by tasks of other regions.
-	// With sets, large sets are joined, and few items are alone in theirs.
+	// With sets, the graph joins sets, and most items are of the same kind as those of the tasks before.
 	patient, cells, device, recycle, sets bool
-	// With failing, which excludes the last two, tasks can fail, and none exports or is undeferred.
+	// With failing, which excludes device and recycle, tasks can fail, and none exports or is undeferred.
 	failing bool
 	tasks   []*treeTask
 	joins   int
