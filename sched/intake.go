@@ -77,7 +77,8 @@ const (
 	groupTasks = 64
 	// groupTasksSerial is intake.group where goroutines run one at a time. There to create a thousand tasks and then
 	// to start them takes less time than to start some now and then, because what either works with stays in the
-	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
+	// cache, and so does one submission of them: a software driver has no other processor either. With 2,048, tasks of
+	// a stencil take longer: they no longer fit into the cache.
 	groupTasksSerial = 1024
 	// mostInIntake is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
@@ -88,21 +89,24 @@ const (
 	sweepWaits = 4
 	// settleTurns is how often a goroutine that creates a compound task lets others run first.
 	settleTurns = 16
-	// startsAtOnce is the number of tasks that are started in a row without the lock being given up, or the
-	// device being given any of them.
-	startsAtOnce = 64
 )
 
 // init sets up the intake of a scheduler. A random placement does without: it would not depend on its seed
 // alone.
 func (in *intake) init(p Placement) {
-	if p == PlaceRandom {
-		return
+	in.serial = runtime.GOMAXPROCS(0) == 1
+	if p != PlaceRandom {
+		in.many, in.group = manyTasks, uint32(in.startsAtOnce())
 	}
-	in.many, in.group = manyTasks, groupTasks
-	if in.serial = runtime.GOMAXPROCS(0) == 1; in.serial {
-		in.group = groupTasksSerial
+}
+
+// startsAtOnce returns the number of tasks that are started in a row without the lock being given up, or the device
+// being given any of them.
+func (in *intake) startsAtOnce() int {
+	if in.serial {
+		return groupTasksSerial
 	}
+	return groupTasks
 }
 
 // add adds a task.
@@ -205,7 +209,7 @@ func (s *Scheduler) startSome(w *tasks.Work, apart bool) int {
 // startSomeLocked starts some of the tasks in the intake and of those in w. It submits nothing.
 func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	in := &s.intake
-	for ; started < startsAtOnce; started++ {
+	for ; started < in.startsAtOnce(); started++ {
 		if in.rest == nil {
 			in.takeLocked()
 		}

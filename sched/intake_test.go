@@ -149,7 +149,7 @@ func TestTasksThatAreLeftAreNotComplete(t *testing.T) {
 // Tasks in the intake start in the order in which they were created, also where they are more than are started
 // in a row.
 func TestTasksThatAreLeftStartInOrder(t *testing.T) {
-	const n = 3*startsAtOnce + 5
+	const n = 3*groupTasks + 5
 	x := filled(16*n, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
@@ -184,6 +184,36 @@ func serialOrNot(t *testing.T, f func(t *testing.T, serial bool)) {
 	for name, serial := range map[string]bool{"at the same time": false, "one at a time": true} {
 		t.Run(name, func(t *testing.T) { f(t, serial) })
 	}
+}
+
+// Where goroutines run one at a time, the device gets what is in the intake at once, and otherwise the first tasks as soon
+// as they have started.
+func TestTasksThatAreLeftAreOneSubmissionOfOneProcessor(t *testing.T) {
+	serialOrNot(t, func(t *testing.T, serial bool) {
+		const n = 5 * groupTasks
+		x := filled(16*n, 1)
+		r := newIntakeRig(t, 0, x)
+		defer r.close()
+		r.s.intake.serial = serial
+		r.d.hold()
+		start, before := r.leaveAll(math.MaxUint32), r.d.submissions()
+		for i := range n {
+			r.run(add1(x[16*i : 16*i+16]))
+		}
+		r.s.startIntake(true).Finish()
+		r.awaitSubmission()
+		if got := r.s.Stats().Dispatches; got != n {
+			t.Errorf("%d dispatches, want %d", got, n)
+		}
+		if got := r.d.submissions() - before; (got == 1) != serial {
+			t.Errorf("%d submissions", got)
+		}
+		r.d.release()
+		start()
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16*n, 2)...)
+	})
 }
 
 // A goroutine that has created a group of tasks starts them, with those that wait for one of them, and leaves the
@@ -538,7 +568,7 @@ func TestTaskThatWaitsForTheHostIsNotLeft(t *testing.T) {
 
 // A goroutine that is about to wait starts all that is in the intake, with what becomes ready by that.
 func TestGoroutineThatWaitsStartsWhatIsLeft(t *testing.T) {
-	const links = 3*startsAtOnce + 5
+	const links = 3*groupTasks + 5
 	x := filled(16, 1)
 	r := newIntakeRig(t, 0, x)
 	defer r.close()
