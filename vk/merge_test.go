@@ -61,11 +61,12 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 		addOptions := PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}
 		groupOptions := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
 		gapsOptions := PipelineOptions{Bindings: []uint32{1, 4, 31}}
-		var alone, together [3]Pipeline
+		lengthsOptions := PipelineOptions{Bindings: []uint32{0, 1, 2}}
+		var alone, together [4]Pipeline
 		for i, k := range []struct {
 			name string
 			o    PipelineOptions
-		}{{"add", addOptions}, {"group", groupOptions}, {"gaps", gapsOptions}} {
+		}{{"add", addOptions}, {"group", groupOptions}, {"gaps", gapsOptions}, {"lengths", lengthsOptions}} {
 			alone[i] = newPipeline(t, d, k.name, k.o)
 			together[i] = alone[i]
 			if n := merge(t, d, &together[i], k.name, k.o); n < 2 {
@@ -78,7 +79,7 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 		value := uint64(0)
 		for round := range 40 {
 			var want []uint32
-			for _, pipelines := range [][3]Pipeline{alone, together} {
+			for _, pipelines := range [][4]Pipeline{alone, together} {
 				random := rand.New(rand.NewPCG(seed, uint64(round)))
 				b, data := newBlock(t, d, 2*parts*words)
 				for k := range data {
@@ -93,7 +94,7 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 					unordered.Reset()
 					free := random.Perm(parts)
 					for len(free) >= 3 && random.IntN(12) > 0 {
-						kind, count := random.IntN(3), 1+random.IntN(40)
+						kind, count := random.IntN(4), 1+random.IntN(40)
 						groups := [3]uint32{1 + random.Uint32N(2), 1, 1}
 						for ; count > 0 && len(free) >= 3; count-- {
 							into := part(to + free[0])
@@ -104,9 +105,15 @@ func TestMergedDispatchesDoTheSame(t *testing.T) {
 							case 1:
 								unordered.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
 								free = free[1:]
-							default:
+							case 2:
 								unordered.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
 								free = free[3:]
+							default:
+								read, also := part(from+random.IntN(parts)), part(from+random.IntN(parts))
+								read.Size -= uint64(random.IntN(3)) * 4
+								into.Size -= uint64(random.IntN(3)) * 8
+								unordered.Dispatch(pipelines[3], []BufferRange{read, into, also}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+								free = free[1:]
 							}
 							if random.IntN(30) == 0 {
 								groups[1] = 3 - groups[1] // another number of workgroups

@@ -4,6 +4,7 @@ package vk
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/chase.spv testdata/chase.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/gaps.spv testdata/gaps.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/group.spv testdata/group.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/lengths.spv testdata/lengths.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/none.spv testdata/none.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/spec.spv testdata/spec.comp
 
