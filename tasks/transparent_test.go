@@ -11,10 +11,10 @@ import (
 	"unsafe"
 )
 
-// tree is a random program of tasks inside of tasks, some of them transparent. It is compared
-// with a model that is the text of OpenMP 6.0 §17.9.5 and of the glossary, applied to all tasks
-// that there ever were. A task may generate children while its body runs.
+// tree is a random program of tasks inside of tasks, some of them transparent. A task may generate children while its body
+// runs.
 type tree struct {
+	aim
 	choose func(int) int
 	graph  Graph
 	work   Work
@@ -22,17 +22,36 @@ type tree struct {
 	memory [6]byte
 	// With patient, outer tasks tend to end before inner ones. With cells, items have one byte.
 	// With device, children of the initial task that are not transparent are of a device.
+	patient, cells, device bool
+	tasks                  []*treeTask
+	joins                  int
+	steps                  []string
+}
+
+// aim is what a tree is for: it chooses the program, and looks at what becomes of it.
+type aim interface {
+	// grows chooses whether a task is generated next, rather than one ending.
+	grows(x *tree) bool
+	// shape chooses who generates a task, for which a choice has been made, and what kind of task it is. It returns false
+	// for no task.
+	shape(x *tree, t *treeTask) bool
+	// items chooses how many items a task has, and item what one of them is, for which a choice has been made.
+	items(x *tree) int
+	item(x *tree, d *Depend, start int)
+	// chooseFailure chooses whether a task fails.
+	chooseFailure(x *tree) bool
+	// check is called after each step, and rest at the end with the scopes of all tasks.
+	check(x *tree) error
+	rest(x *tree, scopes []*Scope) error
+}
+
+// modelled is the aim to compare a tree with a model that is the text of OpenMP 6.0 §17.9.5 and of the glossary, applied
+// to all tasks that there ever were.
+type modelled struct {
 	// With recycle, nodes of complete tasks are used again, also by tasks of other regions.
 	// With sets, the graph joins sets, and most items are of the same kind as those of the tasks before.
-	patient, cells, device, recycle, sets bool
-	// With failing, which excludes device and recycle, tasks can fail, and none exports or is undeferred.
-	failing bool
-	tasks   []*treeTask
-	joins   int
-	steps   []string
-	// observed, if not nil, is what becomes of all tasks by each step. Then nothing is compared with the model, and tasks
-	// of all kinds can fail: few do, and most are the initial task's.
-	observed []string
+	// With failing, which excludes recycle and devices, tasks can fail, and none exports or is undeferred.
+	recycle, sets, failing bool
 }
 
 type treeTask struct {
@@ -141,11 +160,7 @@ func (x *tree) finished(t *treeTask) bool {
 	return t.done && !slices.ContainsFunc(x.tasks, func(p *treeTask) bool { return has(t.antecedents, p) && !p.complete })
 }
 
-func (x *tree) check() error {
-	if x.observed != nil {
-		x.observe()
-		return nil
-	}
+func (m *modelled) check(x *tree) error {
 	for changed := true; changed; {
 		changed = false
 		for _, t := range x.tasks {
@@ -173,12 +188,12 @@ func (x *tree) check() error {
 		if complete := t.node.Completed(); complete != t.complete {
 			return fmt.Errorf("t%d complete %v, want %v", t.i, complete, t.complete)
 		}
-		if t.complete && x.recycle {
+		if t.complete && m.recycle {
 			t.release()
 		}
 	}
 	for _, t := range x.tasks {
-		if t.done && x.recycle && t.inner.Settled() {
+		if t.done && m.recycle && t.inner.Settled() {
 			t.inner.Retire()
 		}
 	}
@@ -227,41 +242,18 @@ func (x *tree) add() error {
 	default:
 		t.transparency = Transparency(x.choose(4))
 	}
-	if x.observed != nil {
-		if x.choose(3) > 0 {
-			t.parent, t.scope = nil, x.root
-			if !x.mayGenerate(nil) {
-				return nil
-			}
-		}
-		t.included = x.choose(16) == 0
-		t.transparency = [...]Transparency{0, 0, 0, 0, 0, 0, 0, Export, Export, Export, Export, Import, ImpEx}[x.choose(13-2*x.choose(2))]
-		if t.domain != Host {
-			t.transparency = 0
-		}
-	}
-	if x.failing && x.observed == nil {
-		t.transparency, t.included, t.domain = t.transparency&Import, false, Host
+	if !x.shape(x, t) {
+		return nil
 	}
 	kinds := []DependKind{DependIn, DependIn, DependOut, DependInOut, DependInOutSet, DependOutAllMemory}
-	items := x.choose(4)
-	if x.observed != nil {
-		items = 1 + x.choose(2)
-	}
-	for range items {
+	for range x.items(x) {
 		d := Depend{Kind: kinds[x.choose(len(kinds))]}
 		start := x.choose(len(x.memory))
 		d.Ptr, d.Size = unsafe.Pointer(&x.memory[start]), uint64(1+x.choose(min(2, len(x.memory)-start)))
 		if x.cells {
 			d.Size = 1
 		}
-		if x.sets && x.choose(10) > 0 {
-			d.Kind = [...]DependKind{DependIn, DependInOutSet}[len(x.tasks)/6%2]
-			if x.observed != nil && x.choose(8) == 0 {
-				d.Kind = DependOut
-			}
-			d.Ptr, d.Size = unsafe.Pointer(&x.memory[start/3]), 1
-		}
+		x.item(x, &d, start)
 		t.depend = append(t.depend, d)
 	}
 	added := Task{Label: fmt.Sprint("t", t.i), Held: true, Included: t.included, Domain: t.domain, Depend: t.depend, Runner: t, Transparency: t.transparency}
@@ -292,8 +284,33 @@ func (x *tree) add() error {
 	}
 	x.steps = append(x.steps, line)
 	x.work.Run()
-	return x.check()
+	return x.check(x)
 }
+
+func (m *modelled) grows(x *tree) bool { return x.choose(5) < 3 }
+
+func (m *modelled) shape(_ *tree, t *treeTask) bool {
+	if m.failing {
+		t.transparency, t.included, t.domain = t.transparency&Import, false, Host
+	}
+	return true
+}
+
+func (m *modelled) items(x *tree) int { return x.choose(4) }
+
+func (m *modelled) item(x *tree, d *Depend, start int) {
+	if m.sets && x.choose(10) > 0 {
+		x.ofASet(d, start)
+	}
+}
+
+// ofASet makes an item one of those that make sets: a few tasks in a row have the same kind of it.
+func (x *tree) ofASet(d *Depend, start int) {
+	d.Kind = [...]DependKind{DependIn, DependInOutSet}[len(x.tasks)/6%2]
+	d.Ptr, d.Size = unsafe.Pointer(&x.memory[start/3]), 1
+}
+
+func (m *modelled) chooseFailure(x *tree) bool { return m.failing && x.choose(6) == 0 }
 
 func (x *tree) finish() (bool, error) {
 	var running []*treeTask
@@ -316,9 +333,9 @@ func (x *tree) finish() (bool, error) {
 		x.steps = append(x.steps, fmt.Sprintf("place t%d", t.i))
 		t.node.Placed(&x.work)
 		x.work.Run()
-		return true, x.check()
+		return true, x.check(x)
 	}
-	t.done, t.failed = true, x.failing && x.choose(6) == 0 && (x.observed == nil || x.choose(3) == 0)
+	t.done, t.failed = true, x.chooseFailure(x)
 	x.steps = append(x.steps, fmt.Sprintf("finish t%d, failed %v", t.i, t.failed))
 	var err error
 	if t.failed {
@@ -326,7 +343,7 @@ func (x *tree) finish() (bool, error) {
 	}
 	t.node.Complete(err, &x.work)
 	x.work.Run()
-	return true, x.check()
+	return true, x.check(x)
 }
 
 func (x *tree) run(steps int) (err error) {
@@ -337,7 +354,7 @@ func (x *tree) run(steps int) (err error) {
 	}()
 	x.root = x.graph.NewScope()
 	for range steps {
-		if x.choose(5) < 3 || x.observed != nil && x.choose(3) == 0 {
+		if x.grows(x) {
 			err = x.add()
 		} else {
 			_, err = x.finish()
@@ -352,10 +369,6 @@ func (x *tree) run(steps int) (err error) {
 		}
 	}
 	scopes := []*Scope{x.root}
-	if x.observed != nil {
-		c := x.graph.Counts()
-		x.observed = append(x.observed, fmt.Sprint(c.Tasks, " tasks, ", c.Failures, " failures, ", c.Live, " live"))
-	}
 	for _, t := range x.tasks {
 		if !t.complete {
 			return errors.New("tasks are left that nothing lets go on")
@@ -363,11 +376,11 @@ func (x *tree) run(steps int) (err error) {
 		t.release()
 		scopes = append(scopes, t.inner)
 	}
+	return x.rest(x, scopes)
+}
+
+func (m *modelled) rest(x *tree, scopes []*Scope) error {
 	for _, s := range scopes {
-		if x.observed != nil {
-			x.observed = append(x.observed, fmt.Sprint(s.Wait(context.Background(), nil), len(s.children), s.lingering, s.onlookers, s.live, s.joins, s.failedStorage != nil))
-			continue
-		}
 		failed := slices.ContainsFunc(x.tasks, func(t *treeTask) bool { return t.scope == s && (t.failed || t.dropped) })
 		if err := s.Wait(context.Background(), nil); (err != nil) != failed || remembered(s) != 0 {
 			return fmt.Errorf("%v, %d locations remembered at rest", err, remembered(s))
@@ -382,12 +395,13 @@ func (x *tree) run(steps int) (err error) {
 func TestTransparentTasksSeeWhatTheRulesLetThemSee(t *testing.T) {
 	for seed := range random(12000) {
 		choices := rand.New(rand.NewPCG(seed, 1))
-		x := &tree{choose: choices.IntN}
-		x.patient, x.cells, x.device, x.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
+		m := &modelled{}
+		x := &tree{aim: m, choose: choices.IntN}
+		x.patient, x.cells, x.device, m.recycle = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
 		if x.choose(4) == 0 {
-			x.device, x.recycle, x.failing = false, false, true
+			x.device, m.recycle, m.failing = false, false, true
 		}
-		if x.sets = x.choose(3) == 0; x.sets {
+		if m.sets = x.choose(3) == 0; m.sets {
 			x.graph.JoinSets(joinSet(func(*Node) { x.joins++ }))
 			x.graph.largeSet = 1
 		}
@@ -868,56 +882,4 @@ func TestImportedChildFollowsAReaderWhoseSegmentHasJoinedItsNeighbour(t *testing
 	s.expect(t, "start w", "start a", "start p")
 	s.complete("a", nil)
 	s.expect(t, "start c")
-}
-
-// observe notes what has become of all tasks.
-func (x *tree) observe() {
-	var b strings.Builder
-	for _, t := range x.tasks {
-		t.started, t.dropped, t.complete = t.saidStart, t.saidDrop, t.node.Completed()
-		t.done = t.done || t.dropped
-		state := "w"
-		switch {
-		case t.dropped && t.complete:
-			state = "D"
-		case t.dropped:
-			state = "d"
-		case t.complete:
-			state = "C"
-		case t.started:
-			state = "s"
-		}
-		b.WriteString(state)
-	}
-	x.observed = append(x.observed, b.String())
-}
-
-// The same random programs, with failures, exporting tasks and undeferred ones, with joins between sets and without.
-func TestJoinsChangeNothingForTransparentTasks(t *testing.T) {
-	joins := 0
-	for seed := range random(6000) {
-		run := func(large int) *tree {
-			choices := rand.New(rand.NewPCG(seed, 7))
-			x := &tree{choose: choices.IntN, sets: true, failing: true, observed: []string{}}
-			x.patient, x.cells, x.device = x.choose(2) == 0, x.choose(2) == 0, x.choose(2) == 0
-			if large > 0 {
-				x.graph.JoinSets(joinSet(func(*Node) { x.joins++ }))
-				x.graph.largeSet = large
-			}
-			if err := x.run(int(4 + seed%100)); err != nil {
-				t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(x.steps, "\n"))
-			}
-			return x
-		}
-		x, y := run(1), run(0)
-		joins += x.joins
-		for i := range x.observed {
-			if x.observed[i] != y.observed[i] {
-				t.Fatalf("seed %d: with joins\n%s\nwithout\n%s\n%s", seed, x.observed[i], y.observed[i], strings.Join(x.steps, "\n"))
-			}
-		}
-	}
-	if joins == 0 {
-		t.Error("there were no joins")
-	}
 }
