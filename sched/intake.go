@@ -77,8 +77,8 @@ const (
 	groupTasks = 64
 	// groupTasksSerial is intake.group where goroutines run one at a time. There to create a thousand tasks and then
 	// to start them takes less time than to start some now and then, because what either works with stays in the
-	// cache, and so does one submission of them: a software driver has no other processor either. With 2,048, tasks of
-	// a stencil take longer: they no longer fit into the cache.
+	// cache. One submission of them takes less time than several, too, since a software driver has no other processor.
+	// With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
 	groupTasksSerial = 1024
 	// mostInIntake is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
