@@ -45,6 +45,9 @@ type intake struct {
 	// that goroutines run one at a time.
 	group  uint32
 	serial bool
+	// atOnce is the number of tasks that are started in a row without the lock being given up, or the device being given
+	// any of them.
+	atOnce int
 	// open says that tasks can be put here.
 	open atomic.Bool
 	// created counts the tasks that were created since a goroutine has last begun to start what is here, rounds
@@ -77,8 +80,8 @@ const (
 	groupTasks = 64
 	// groupTasksSerial is intake.group where goroutines run one at a time. There to create a thousand tasks and then
 	// to start them takes less time than to start some now and then, because what either works with stays in the
-	// cache. One submission of them takes less time than several, too, since a software driver has no other processor.
-	// With 2,048, tasks of a stencil take longer: they no longer fit into the cache.
+	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache. It is intake.atOnce, too,
+	// of a software device, which then has no other processor: one submission takes less of it than several.
 	groupTasksSerial = 1024
 	// mostInIntake is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.
@@ -91,22 +94,20 @@ const (
 	settleTurns = 16
 )
 
-// init sets up the intake of a scheduler. A random placement does without: it would not depend on its seed
-// alone.
-func (in *intake) init(p Placement) {
-	in.serial = runtime.GOMAXPROCS(0) == 1
-	if p != PlaceRandom {
-		in.many, in.group = manyTasks, uint32(in.startsAtOnce())
+// init sets up the intake of a scheduler for a device of a type, where goroutines run one at a time if serial is set. A
+// random placement does without: it would not depend on its seed alone.
+func (in *intake) init(p Placement, device vk.DeviceType, serial bool) {
+	in.serial, in.atOnce = serial, groupTasks
+	if serial && device == vk.DeviceSoftware {
+		in.atOnce = groupTasksSerial
 	}
-}
-
-// startsAtOnce returns the number of tasks that are started in a row without the lock being given up, or the device
-// being given any of them.
-func (in *intake) startsAtOnce() int {
-	if in.serial {
-		return groupTasksSerial
+	if p == PlaceRandom {
+		return
 	}
-	return groupTasks
+	in.many, in.group = manyTasks, groupTasks
+	if serial {
+		in.group = groupTasksSerial
+	}
 }
 
 // add adds a task.
@@ -209,7 +210,7 @@ func (s *Scheduler) startSome(w *tasks.Work, apart bool) int {
 // startSomeLocked starts some of the tasks in the intake and of those in w. It submits nothing.
 func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	in := &s.intake
-	for ; started < in.startsAtOnce(); started++ {
+	for ; started < in.atOnce; started++ {
 		if in.rest == nil {
 			in.takeLocked()
 		}

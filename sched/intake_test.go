@@ -186,15 +186,13 @@ func serialOrNot(t *testing.T, f func(t *testing.T, serial bool)) {
 	}
 }
 
-// Where goroutines run one at a time, the device gets what is in the intake at once, and otherwise the first tasks as soon
-// as they have started.
-func TestTasksThatAreLeftAreOneSubmissionOfOneProcessor(t *testing.T) {
-	serialOrNot(t, func(t *testing.T, serial bool) {
+// The device gets what is in the intake when so many tasks as are started in a row have started, or all.
+func TestTasksThatAreLeftAreSubmittedInRows(t *testing.T) {
+	for _, atOnce := range []int{groupTasks, groupTasksSerial} {
 		const n = 5 * groupTasks
 		x := filled(16*n, 1)
 		r := newIntakeRig(t, 0, x)
-		defer r.close()
-		r.s.intake.serial = serial
+		r.s.intake.atOnce = atOnce
 		r.d.hold()
 		start, before := r.leaveAll(math.MaxUint32), r.d.submissions()
 		for i := range n {
@@ -205,15 +203,39 @@ func TestTasksThatAreLeftAreOneSubmissionOfOneProcessor(t *testing.T) {
 		if got := r.s.Stats().Dispatches; got != n {
 			t.Errorf("%d dispatches, want %d", got, n)
 		}
-		if got := r.d.submissions() - before; (got == 1) != serial {
-			t.Errorf("%d submissions", got)
+		if got := r.d.submissions() - before; (got == 1) != (atOnce >= n) {
+			t.Errorf("%d submissions of %d tasks in rows of %d", got, n, atOnce)
 		}
 		r.d.release()
 		start()
 		r.taskwait()
 		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 		r.expect("x", x, filled(16*n, 2)...)
-	})
+		r.close()
+	}
+}
+
+// A device that needs the only processor itself gets all tasks of a group at once.
+func TestIntakeOfDevices(t *testing.T) {
+	for _, c := range []struct {
+		placement Placement
+		device    vk.DeviceType
+		serial    bool
+		want      [3]int // many, group and atOnce
+	}{
+		{PlaceByFinish, vk.DeviceSoftware, false, [3]int{32, 64, 64}},
+		{PlaceByFinish, vk.DeviceSoftware, true, [3]int{32, 1024, 1024}},
+		{PlaceByFinish, vk.DeviceDiscrete, false, [3]int{32, 64, 64}},
+		{PlaceByFinish, vk.DeviceDiscrete, true, [3]int{32, 1024, 64}},
+		{PlaceRandom, vk.DeviceSoftware, true, [3]int{0, 0, 1024}},
+		{PlaceRandom, vk.DeviceIntegrated, false, [3]int{0, 0, 64}},
+	} {
+		var in intake
+		in.init(c.placement, c.device, c.serial)
+		if got := [3]int{in.many, int(in.group), in.atOnce}; got != c.want || in.serial != c.serial {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
 }
 
 // A goroutine that has created a group of tasks starts them, with those that wait for one of them, and leaves the

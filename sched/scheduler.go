@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -251,7 +252,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		merges:     !o.General && kernel.Merges(d.Properties()),
 	}
 	s.destroyed.Device = d
-	s.intake.init(o.Placement)
+	s.intake.init(o.Placement, s.props.Type, runtime.GOMAXPROCS(0) == 1)
 	s.intake.startSweeper = s.life.starter(s.sweep)
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
