@@ -199,7 +199,9 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 	int32_t r = g.CreateInstance(&info, NULL, &i->handle);
 	if (r < 0) {
 		free(i);
-		return vko_fail(fault, "vkCreateInstance", r, "%s", "");
+		// Some loaders, such as 1.3.239, take a manifest that is no JSON for a lack of memory.
+		return vko_fail(fault, "vkCreateInstance", r, "%s", r != VKO_ERROR_OUT_OF_HOST_MEMORY ? "" :
+			"or the loader cannot parse a manifest of a driver or layer: VK_LOADER_DEBUG=error names it");
 	}
 	const char *missing = vko_instance_resolve(i, messages != NULL);
 	if (missing != NULL) {

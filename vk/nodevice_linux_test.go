@@ -4,7 +4,9 @@ package vk
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp/tests/clibrary"
@@ -31,6 +33,26 @@ func TestDriverWithoutDeviceIsNoDriver(t *testing.T) {
 		return
 	}
 	if !errors.Is(err, ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Loaders differ in what they say of a manifest that is no JSON: some that there is no driver, some
+// that memory is lacking.
+func TestDamagedManifestIsNamedAsACause(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "driver.json")
+	if err := os.WriteFile(manifest, []byte(`{"file_format_version": "1.0.0", "ICD": {`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(variable, manifest)
+	}
+	i, err := Open(InstanceOptions{})
+	if err == nil {
+		i.Close()
+		t.Fatal("an instance without a driver")
+	}
+	if !errors.Is(err, ErrUnsupported) && !strings.Contains(err.Error(), "manifest") {
 		t.Errorf("error %v", err)
 	}
 }
