@@ -29,7 +29,12 @@ func (o *Options) pipelineCache() (folder, reason string) {
 	case strings.EqualFold(set, noPipelineCache):
 		return "", fmt.Sprintf("%s is %s", by, set)
 	case set != "":
-		return set, by
+		// The program may change its working folder before the file is written.
+		folder, err := filepath.Abs(set)
+		if err != nil {
+			return "", fmt.Sprintf("%s is %s: %v", by, set, err)
+		}
+		return folder, by
 	}
 	user, err := os.UserCacheDir()
 	if err != nil {

@@ -133,6 +133,12 @@ func TestWherePipelinesAreKept(t *testing.T) {
 		}
 		must(t, rt.Close())
 	}
+	here := t.TempDir()
+	t.Chdir(here)
+	_, file, warnings := runWithFile(t, "relative", func(*vkomp.Runtime, vkomp.Device) { t.Chdir(t.TempDir()) })
+	if _, err := os.Stat(filepath.Join(here, "relative", filepath.Base(file))); err != nil || warnings != "" {
+		t.Errorf("in another working folder than at Open: %v, %s", err, warnings)
+	}
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	t.Setenv("VKOMP_PIPELINE_CACHE", "")
