@@ -72,8 +72,8 @@ func (f *sampleFlags) with(sh *shell, sample func(*session) error) (err error) {
 		}
 	}
 	s.hostWanted = offload("disabled") || namesInitialDevice(rt, selector) || f.Device == "" && listsInitialDevice(s.device, selector)
-	if !s.hostWanted && rt.NumDevices() == 0 {
-		// The report says where the work ran; the warnings say why.
+	if (!s.hostWanted || s.device == (vkomp.Device{})) && rt.NumDevices() == 0 {
+		// The report says where the work ran; the warnings say why, or why it cannot run.
 		if _, err := warnings.WriteTo(sh.stderr); err != nil {
 			return err
 		}
