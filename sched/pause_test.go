@@ -8,6 +8,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // A soft pause gives back what is kept for later use: staging, empty blocks, waiters. What is
@@ -118,5 +119,37 @@ func TestDiscardMakesPointersStale(t *testing.T) {
 	}
 	if _, _, err := r.s.Export(sectionOf(x)); !errors.Is(err, memory.ErrNotPresent) {
 		t.Errorf("what was mapped: %v, want %v", err, memory.ErrNotPresent)
+	}
+}
+
+// A submission that the device refuses is the last to its queue. The memory that its tasks had is given back
+// nevertheless.
+func TestMemoryOfARefusedSubmissionIsGivenBack(t *testing.T) {
+	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
+		t.Run(mode.name, func(t *testing.T) {
+			r := newRig(t, mode, 1)
+			defer r.close()
+			x, y := filled(1<<16, 1), filled(1<<16, 2)
+			for round := range 3 {
+				if round > 0 {
+					r.mix("before", x, y, y, 1)
+					r.taskwait()
+				}
+				r.d.set(func() { r.d.submit = func(int) error { return errSubmitMemory } })
+				for range round + 1 {
+					r.mix("refused", x, y, y, 1)
+					if err := r.scope.Wait(t.Context(), nil); !errors.Is(err, vk.ErrOutOfMemory) {
+						t.Errorf("the wait reports %v", err)
+					}
+				}
+				r.d.set(func() { r.d.submit = nil })
+				if err := r.s.Relinquish(); err != nil {
+					t.Fatal(err)
+				}
+				if s := r.s.Stats(); s.Staging.BlockBytes != 0 || s.Storage.BlockBytes != 0 {
+					t.Errorf("round %d: %d bytes of staging and %d of storage are left", round, s.Staging.BlockBytes, s.Storage.BlockBytes)
+				}
+			}
+		})
 	}
 }

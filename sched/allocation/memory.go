@@ -14,8 +14,6 @@ import (
 type Device interface {
 	// Properties returns the properties of the device. The caller must not change them.
 	Properties() *vk.Properties
-	// Completed returns the value that a queue's timeline has reached.
-	Completed(queue int) (uint64, error)
 	// BlockMemoryTypes returns the memory types, as bits, in which a block can be allocated.
 	BlockMemoryTypes(size uint64) (uint32, error)
 	// CreateBlock allocates a block of device memory.
@@ -136,12 +134,10 @@ func (m *Memory) openAllocator(o Options, use use, other **memory.Allocator) (*h
 	return h, a, err
 }
 
-// completed reports whether the device has reached a frontier.
+// completed reports whether the device has done everything up to a frontier.
 func (m *Memory) completed(f timeline.Frontier) bool {
 	for i := range f.Len() {
-		p := f.At(i)
-		reached, err := m.device.Completed(int(p.Queue))
-		if err != nil || reached < p.Value {
+		if !m.queues.Over(f.At(i)) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/mutant"
 )
@@ -59,6 +60,8 @@ type Queue struct {
 	// last is the value of the last batch that was closed and not refused, and sent that of the
 	// last one that was submitted.
 	last, sent uint64
+	// skips are the values that were skipped last, nil if there are none. It is read without the lock.
+	skips atomic.Pointer[skips]
 	barrierState
 	// hostVisible is the clock of the device writes that the host sees when the batches in flight
 	// are complete.

@@ -311,6 +311,57 @@ func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 	}
 }
 
+// reaching is a device of which the test says what its queues have reached.
+type reaching struct {
+	*standing
+	reached []uint64
+}
+
+func (d *reaching) Completed(queue int) (uint64, error) { return d.reached[queue], nil }
+
+// The device is done with a refused batch when it has reached what that was to follow, on its own queue and on others,
+// although nothing is submitted to the queue any more.
+func TestRefusedBatchIsOverWhenWhatItWasToFollowIs(t *testing.T) {
+	o, d := newStanding(fourQueues)
+	r := &reaching{d, make([]uint64, len(fourQueues))}
+	o.device = r
+	a, b, c := o.All()[0], o.All()[1], o.All()[2]
+	over := func(task *Task) bool {
+		return o.Over(timeline.Point{Queue: timeline.Queue(task.At.Queue), Value: task.At.Value})
+	}
+	x, before := dispatch(t, o, a), dispatch(t, o, b)
+	submit(t, o, a)
+	submit(t, o, b)
+	y := place(t, o, b, x.At)
+	z := place(t, o, c, y.At) // closes the batch of y
+	d.refuse = errRefused
+	o.mu.Lock()
+	failed := o.SubmitClosed()
+	o.mu.Unlock()
+	if refused := o.TakeRefused(); !failed || len(refused) != 2 {
+		t.Fatalf("%d batches are refused, want 2", len(refused))
+	}
+	next := place(t, o, b)
+	check := func(what string, want bool) {
+		t.Helper()
+		for name, task := range map[string]*Task{"the first": y, "the second": z} {
+			if over(task) != want {
+				t.Errorf("%s refused batch is over: %v, when %s", name, !want, what)
+			}
+		}
+		if over(next) {
+			t.Errorf("a batch that has not run is over, when %s", what)
+		}
+	}
+	check("nothing is", false)
+	r.reached[0] = x.At.Value
+	check("one queue is", false)
+	r.reached[0], r.reached[1] = 0, before.At.Value
+	check("the other queue is", false)
+	r.reached[0] = x.At.Value
+	check("both are", true)
+}
+
 // place is dispatch without the submissions.
 func place(t *testing.T, o *Queues, q *Queue, after ...SyncPoint) *Task {
 	t.Helper()

@@ -1,5 +1,11 @@
 package order
 
+import (
+	"slices"
+
+	"github.com/vkomp/vkomp/timeline"
+)
+
 // Refused is a batch that will never run. The caller of TakeRefused fails its tasks and recycles
 // it.
 type Refused struct {
@@ -77,12 +83,42 @@ func (o *Queues) refuse(b *Batch, err error) {
 	}
 	for _, p := range replaced {
 		o.passOn(p, from)
+		q := p.queue
+		q.skips.Store(&skips{q.last, q.pending.value, slices.Clone(q.pending.waits)})
 		if p.Empty() {
-			p.queue.Recycle(p)
+			q.Recycle(p)
 		} else {
 			o.reject(p, err)
 		}
 	}
+}
+
+// skips are values of a queue that were skipped, those between after and below: the commands of their batches never
+// run. These were to follow the batches of the queue up to after, and those of other queues up to waits.
+type skips struct {
+	after, below uint64
+	waits        Clock
+}
+
+// Over reports whether the device has done everything before a point of a queue and has nothing left to do there: it
+// has reached the point, or the batch was refused and the device has reached what that was to follow. The next
+// submission to the queue, with which it gets past values that were skipped, may be long in coming. The caller
+// need not hold the lock.
+func (o *Queues) Over(p timeline.Point) bool {
+	reached, err := o.device.Completed(int(p.Queue))
+	if err != nil || p.Value <= reached {
+		return err == nil
+	}
+	s := o.all[p.Queue].skips.Load()
+	if s == nil || reached < s.after || p.Value >= s.below {
+		return false
+	}
+	for k, value := range s.waits {
+		if value > 0 && !o.Over(timeline.Point{Queue: timeline.Queue(k), Value: value}) {
+			return false
+		}
+	}
+	return true
 }
 
 // lastClock returns the clock of the last batch of the queue that was closed and not refused.
