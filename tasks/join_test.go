@@ -170,8 +170,170 @@ func TestAJoinThatATaskgroupHasLeftIsAwaited(t *testing.T) {
 	if err := group.Wait(context.Background(), nil); err != nil || waits > 0 || !s.graph.Pending() {
 		t.Fatalf("the taskgroup reports %v after %d waits, pending %v", err, waits, s.graph.Pending())
 	}
+	if list, more := s.graph.Outstanding(8); len(list)+more > 0 {
+		t.Errorf("%v are outstanding, and no task of the program is", list)
+	}
 	s.graph.AwaitJoins(context.Background())
 	if waits != 1 || s.graph.Pending() {
 		t.Errorf("%d waits, pending %v", waits, s.graph.Pending())
+	}
+}
+
+// However large the sets are, the join between them follows each task of the first, and each task of the second follows
+// the join, or fails with what it passes on.
+func TestAJoinHasAllOfItsSets(t *testing.T) {
+	const size = 100
+	for last := range size {
+		s := newScript()
+		s.graph.JoinSets(scripted{s, joinLabel, true})
+		s.graph.largeSet = 32
+		for i := range size {
+			s.add(Task{Label: fmt.Sprint("reader ", i), Depend: s.use(DependIn, "x")})
+		}
+		for i := range size {
+			s.add(Task{Label: fmt.Sprint("writer ", i), Depend: s.use(DependInOutSet, "x")})
+		}
+		s.take()
+		for i := range size {
+			if i != last {
+				s.complete(fmt.Sprint("reader ", i), nil)
+			}
+		}
+		s.expect(t)
+		event := "start writer "
+		var failure error
+		if last%2 == 1 {
+			event, failure = "drop writer ", errBroken
+		}
+		s.complete(fmt.Sprint("reader ", last), failure)
+		writers, joins := 0, 0
+		for _, e := range s.take() {
+			switch {
+			case strings.HasPrefix(e, event):
+				writers++
+			case e == "start "+joinLabel:
+				joins++
+			default:
+				t.Errorf("after reader %d: %s", last, e)
+			}
+		}
+		if writers != size || joins != 1 {
+			t.Fatalf("after reader %d: %q %d times and %d joins, want %d and 1", last, event, writers, joins, size)
+		}
+	}
+}
+
+// A task that has failed early is complete before the join that follows it, and its construct has reported the failure. Its
+// node is another task's then, which fails too: that is nothing to the dependents of the join.
+func TestAJoinForgetsAFailedTaskThatIsComplete(t *testing.T) {
+	s := newScript()
+	s.graph.JoinSets(scripted{s, joinLabel, true})
+	s.graph.largeSet = 1
+	first := s.add(Task{Label: "first", Included: true, Depend: s.use(DependIn, "x")})
+	s.add(Task{Label: "second", Depend: s.use(DependIn, "x")})
+	for _, label := range []string{"a", "b"} {
+		s.add(Task{Label: label, Depend: s.use(DependInOutSet, "x")})
+	}
+	first.Fail(errBroken)
+	s.complete("first", errBroken)
+	first.Release()
+	other := s.add(Task{Label: "other", Depend: s.use(DependIn, "y")})
+	if other != first {
+		t.Fatal("the node was not used again")
+	}
+	other.Fail(errBroken)
+	s.take()
+	s.add(Task{Label: "c", Domain: 1, Depend: s.use(DependInOutSet, "x")})
+	s.complete("second", nil)
+	s.expect(t, "drop a", "drop b", "start "+joinLabel, "start c")
+}
+
+// observer is a witness that counts its predecessors.
+type observer struct{ follows int }
+
+func (o *observer) Follows(Witness) { o.follows++ }
+func (*observer) Dropped()          {}
+
+// No join stands for tasks of which somebody wants to see each edge, nor for an exporting task, whose children are
+// looked up by its dependents.
+func TestSetsThatAreNotJoined(t *testing.T) {
+	const size = 5
+	sets := func(g *Graph, witness bool) (observers []*observer) {
+		g.JoinSets(scripted{newScript(), joinLabel, true})
+		g.largeSet = 1
+		s := newScript()
+		scope := g.NewScope()
+		for i := range 2 * size {
+			kind, o := DependIn, new(observer)
+			if i >= size {
+				kind = DependInOutSet
+			}
+			task := Task{Label: "task", Runner: scripted{s, "task", false}, Depend: s.use(kind, "x")}
+			if witness {
+				task.Witness = o
+			}
+			var w Work
+			if _, err := scope.Add(&task, &w); err != nil {
+				t.Fatal(err)
+			}
+			observers = append(observers, o)
+		}
+		return observers
+	}
+	var kept Graph
+	kept.Keep()
+	sets(&kept, false)
+	if n := len(kept.Snapshot().Edges); n != size*size {
+		t.Errorf("a kept graph has %d edges, want %d", n, size*size)
+	}
+	var observed Graph
+	for i, o := range sets(&observed, true) {
+		if want := i / size * size; o.follows != want {
+			t.Errorf("task %d hears of %d predecessors, want %d", i, o.follows, want)
+		}
+	}
+
+	s := newScript()
+	s.graph.JoinSets(scripted{s, joinLabel, true})
+	s.graph.largeSet = 1
+	back := s.inner("export", Export, Task{Depend: s.use(DependIn, "x")})
+	s.add(Task{Label: "child", Depend: s.use(DependOut, "y")})
+	back()
+	s.add(Task{Label: "other", Depend: s.use(DependIn, "x")})
+	for _, label := range []string{"a", "b", "c"} {
+		s.add(Task{Label: label, Depend: append(s.use(DependInOutSet, "x"), s.use(DependIn, "y")...)})
+	}
+	s.complete("other", nil)
+	s.complete("export", nil)
+	s.expect(t, "start export", "start child", "start other")
+	s.complete("child", nil)
+	s.expect(t, "start a", "start b", "start c")
+}
+
+// failingJoins completes joins with an error.
+type failingJoins struct{}
+
+func (failingJoins) Start(n *Node, w *Work) { n.Complete(errBroken, w) }
+func (failingJoins) Recycle()               {}
+
+func TestAJoinNeverFails(t *testing.T) {
+	s := newScript()
+	s.graph.JoinSets(failingJoins{})
+	s.graph.largeSet = 1
+	for i, kind := range []DependKind{DependIn, DependInOutSet} {
+		for _, label := range []string{"a", "b", "c"} {
+			s.add(Task{Label: fmt.Sprint(label, i), Depend: s.use(kind, "x")})
+		}
+	}
+	s.take()
+	for _, label := range []string{"a0", "b0", "c0"} {
+		s.complete(label, nil)
+	}
+	s.expect(t, "start a1", "start b1", "start c1")
+	for _, label := range []string{"a1", "b1", "c1"} {
+		s.complete(label, nil)
+	}
+	if err := s.waitNow(); err != nil || s.graph.Counts().Failures != 0 {
+		t.Errorf("the wait reports %v, after %d failures", err, s.graph.Counts().Failures)
 	}
 }
