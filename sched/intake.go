@@ -80,8 +80,8 @@ const (
 	groupTasks = 64
 	// groupTasksSerial is intake.group where goroutines run one at a time. There to create a thousand tasks and then
 	// to start them takes less time than to start some now and then, because what either works with stays in the
-	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache. It is intake.atOnce, too,
-	// of a software device, which then has no other processor: one submission takes less of it than several.
+	// cache. With 2,048, tasks of a stencil take longer: they no longer fit into the cache. It is also
+	// intake.atOnce of a software device, which shares the one processor: one submission takes less of it than several.
 	groupTasksSerial = 1024
 	// mostInIntake is the number of tasks in the intake from which on those who create more have to wait until they can
 	// start some, even if another goroutine does.

@@ -14,7 +14,7 @@ import (
 // A soft pause gives back what is kept for later use: staging, empty blocks, waiters. What is
 // mapped and allocated stays, and the scheduler goes on afterwards.
 func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
-	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
+	for _, mode := range slices.Concat(memoryModes, queueModes(memoryModes...)) {
 		t.Run(mode.name, func(t *testing.T) {
 			r := newRig(t, mode, 1)
 			defer r.close()
@@ -125,7 +125,7 @@ func TestDiscardMakesPointersStale(t *testing.T) {
 // A submission that the device refuses is the last to its queue. The memory that its tasks had is given back
 // nevertheless.
 func TestMemoryOfARefusedSubmissionIsGivenBack(t *testing.T) {
-	for _, mode := range append(append([]memoryMode(nil), memoryModes...), queueModes(memoryModes...)...) {
+	for _, mode := range slices.Concat(memoryModes, queueModes(memoryModes...)) {
 		t.Run(mode.name, func(t *testing.T) {
 			r := newRig(t, mode, 1)
 			defer r.close()

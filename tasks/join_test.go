@@ -258,38 +258,46 @@ func (*observer) Dropped()          {}
 // looked up by its dependents.
 func TestSetsThatAreNotJoined(t *testing.T) {
 	const size = 5
-	sets := func(g *Graph, witness bool) (observers []*observer) {
-		g.JoinSets(scripted{newScript(), joinLabel, true})
-		g.largeSet = 1
+	for name, of := range map[string]struct{ kept, first, second bool }{
+		"kept graph": {kept: true}, "witnesses": {first: true, second: true},
+		"witnesses of the first set": {first: true}, "witnesses of the second set": {second: true},
+	} {
+		var g Graph
+		if of.kept {
+			g.Keep()
+		}
 		s := newScript()
+		g.JoinSets(scripted{s, joinLabel, true})
+		g.largeSet = 1
 		scope := g.NewScope()
 		for i := range 2 * size {
-			kind, o := DependIn, new(observer)
+			task := Task{Label: "task", Runner: scripted{s, "task", false}, Depend: s.use(DependIn, "x")}
+			witness, want := of.first, 0
 			if i >= size {
-				kind = DependInOutSet
+				task.Depend, witness = s.use(DependInOutSet, "x"), of.second
+				if of.first {
+					want = size // a witness hears of predecessors that have one, too
+				}
 			}
-			task := Task{Label: "task", Runner: scripted{s, "task", false}, Depend: s.use(kind, "x")}
+			o := new(observer)
 			if witness {
 				task.Witness = o
+			} else {
+				want = 0
 			}
 			var w Work
 			if _, err := scope.Add(&task, &w); err != nil {
 				t.Fatal(err)
 			}
-			observers = append(observers, o)
+			if o.follows != want {
+				t.Errorf("%s: task %d hears of %d predecessors, want %d", name, i, o.follows, want)
+			}
 		}
-		return observers
-	}
-	var kept Graph
-	kept.Keep()
-	sets(&kept, false)
-	if n := len(kept.Snapshot().Edges); n != size*size {
-		t.Errorf("a kept graph has %d edges, want %d", n, size*size)
-	}
-	var observed Graph
-	for i, o := range sets(&observed, true) {
-		if want := i / size * size; o.follows != want {
-			t.Errorf("task %d hears of %d predecessors, want %d", i, o.follows, want)
+		if n := g.Counts().Edges; n != size*size {
+			t.Errorf("%s: %d edges, want %d", name, n, size*size)
+		}
+		if n := len(g.Snapshot().Edges); n != size*size {
+			t.Errorf("%s: a snapshot has %d edges, want %d", name, n, size*size)
 		}
 	}
 

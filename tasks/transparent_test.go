@@ -14,7 +14,7 @@ import (
 // tree is a random program of tasks inside of tasks, some of them transparent. A task may generate children while its body
 // runs.
 type tree struct {
-	aim
+	aim    aim
 	choose func(int) int
 	graph  Graph
 	work   Work
@@ -242,18 +242,18 @@ func (x *tree) add() error {
 	default:
 		t.transparency = Transparency(x.choose(4))
 	}
-	if !x.shape(x, t) {
+	if !x.aim.shape(x, t) {
 		return nil
 	}
 	kinds := []DependKind{DependIn, DependIn, DependOut, DependInOut, DependInOutSet, DependOutAllMemory}
-	for range x.items(x) {
+	for range x.aim.items(x) {
 		d := Depend{Kind: kinds[x.choose(len(kinds))]}
 		start := x.choose(len(x.memory))
 		d.Ptr, d.Size = unsafe.Pointer(&x.memory[start]), uint64(1+x.choose(min(2, len(x.memory)-start)))
 		if x.cells {
 			d.Size = 1
 		}
-		x.item(x, &d, start)
+		x.aim.item(x, &d, start)
 		t.depend = append(t.depend, d)
 	}
 	added := Task{Label: fmt.Sprint("t", t.i), Held: true, Included: t.included, Domain: t.domain, Depend: t.depend, Runner: t, Transparency: t.transparency}
@@ -284,7 +284,7 @@ func (x *tree) add() error {
 	}
 	x.steps = append(x.steps, line)
 	x.work.Run()
-	return x.check(x)
+	return x.aim.check(x)
 }
 
 func (m *modelled) grows(x *tree) bool { return x.choose(5) < 3 }
@@ -333,9 +333,9 @@ func (x *tree) finish() (bool, error) {
 		x.steps = append(x.steps, fmt.Sprintf("place t%d", t.i))
 		t.node.Placed(&x.work)
 		x.work.Run()
-		return true, x.check(x)
+		return true, x.aim.check(x)
 	}
-	t.done, t.failed = true, x.chooseFailure(x)
+	t.done, t.failed = true, x.aim.chooseFailure(x)
 	x.steps = append(x.steps, fmt.Sprintf("finish t%d, failed %v", t.i, t.failed))
 	var err error
 	if t.failed {
@@ -343,7 +343,7 @@ func (x *tree) finish() (bool, error) {
 	}
 	t.node.Complete(err, &x.work)
 	x.work.Run()
-	return true, x.check(x)
+	return true, x.aim.check(x)
 }
 
 func (x *tree) run(steps int) (err error) {
@@ -354,7 +354,7 @@ func (x *tree) run(steps int) (err error) {
 	}()
 	x.root = x.graph.NewScope()
 	for range steps {
-		if x.grows(x) {
+		if x.aim.grows(x) {
 			err = x.add()
 		} else {
 			_, err = x.finish()
@@ -376,7 +376,7 @@ func (x *tree) run(steps int) (err error) {
 		t.release()
 		scopes = append(scopes, t.inner)
 	}
-	return x.rest(x, scopes)
+	return x.aim.rest(x, scopes)
 }
 
 func (m *modelled) rest(x *tree, scopes []*Scope) error {

@@ -1,5 +1,6 @@
 #version 450
-// Adds what it reads of x to y, with what a structure of another buffer has, and the lengths of both to the first word of y.
+// Adds a weighted sum of all of x and a member of a structure to the first component of each element of y, and an element
+// behind that structure and the lengths of x and y to the second one.
 layout(local_size_x = 32) in;
 layout(set = 0, binding = 0) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1) buffer Y { uvec2 y[]; };
