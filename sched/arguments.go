@@ -48,7 +48,9 @@ type dispatch struct {
 	// compound, if not nil, has the launches of a compound task, which has no Region.Kernel, and
 	// kernels their pipelines, which are released by unpin.
 	compound *Compound
-	kernels  []*pipeline.Kernel
+	// items are the Enter of a compound task.
+	items   *compoundItems
+	kernels []*pipeline.Kernel
 	// recorded are the recorded commands that the task's batch executes, or nil. They are released by
 	// unpin.
 	recorded *recordedCommands
@@ -67,7 +69,7 @@ type dispatch struct {
 }
 
 func (d *dispatch) reset() {
-	d.explicit, d.compilation, d.pipeline, d.compound = false, nil, vk.Pipeline{}, nil
+	d.explicit, d.compilation, d.pipeline, d.compound, d.items = false, nil, vk.Pipeline{}, nil, nil
 	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
 	d.push, d.ranges = d.push[:0], d.ranges[:0]
 	empty(&d.arguments)

@@ -28,19 +28,23 @@ type Compound struct {
 	kernels []*kernel.Kernel
 	// launches are in the order of their levels, and within a level in that of their kernels.
 	launches []compoundLaunch
-	// items are the maps, of which no two overlap, readOnly says for each that no kernel writes it.
-	items    []memory.Map
-	readOnly []bool
-	depend   []tasks.Depend
+	// items are the maps as far as they overlap.
+	items  compoundItems
+	depend []tasks.Depend
 	// invocations is the number of invocations of all kernels.
 	invocations uint64
 
 	// The following fields are guarded by Scheduler.mu.
 
-	// commands are the encoded launches for storage of the items that begins at bound, barriers is
+	// joined are the items of the next task, nil before the first one: where neighbours are in one block, they
+	// are one item. moved says that the storage has changed since.
+	joined *compoundItems
+	moved  bool
+	// commands are the encoded launches for these items, with storage that begins at bound. barriers is
 	// the number of barriers among them.
 	commands vk.Stream
 	barriers int
+	boundTo  *compoundItems
 	bound    []compoundStorage
 	encoded  bool
 	// recorded are the commands as they are recorded for the queues, by index, and placed says how
@@ -76,9 +80,10 @@ type compoundLaunch struct {
 
 // compoundPart is a part of an item that is bound to a kernel.
 type compoundPart struct {
-	binding, item int
-	// offset is the distance from the beginning of the item, and size the number of bytes.
-	offset, size uint64
+	binding int
+	// start is the address of the part on the host, and size the number of bytes.
+	start uintptr
+	size  uint64
 }
 
 // assumedReplays is how often a compound task is assumed to be run, where that matters.
@@ -125,7 +130,7 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 		}
 	}
 	levels, err := dependLevels(depend)
-	if err != nil || !c.mergeItems(items) {
+	if err != nil || !c.items.merge(items) {
 		return nil
 	}
 	c.depend = mergeDepend(depend)
@@ -169,15 +174,11 @@ func (c *Compound) addLaunch(r *Region, level int32) bool {
 			continue
 		}
 		m := &r.Enter[k]
-		item, found := slices.BinarySearchFunc(c.items, m.Start(), func(i memory.Map, start uintptr) int { return cmp.Compare(i.Start(), start) })
-		if !found {
-			item--
-		}
-		offset := uint64(m.Start() - c.items[item].Start())
+		_, offset := c.items.find(m.Start())
 		if _, ok := b.Skip(offset, offset, align); !ok {
 			return false // by itself it could be bound
 		}
-		l.parts = append(l.parts, compoundPart{k, item, offset, m.Size})
+		l.parts = append(l.parts, compoundPart{k, m.Start(), m.Size})
 	}
 	c.launches = append(c.launches, l)
 	c.invocations += r.Range[0] * r.Range[1] * r.Range[2]
@@ -195,9 +196,10 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	if !with.Scope.OnDevice(s.domain) {
 		return false, nil
 	}
-	r := Region{Construct: with, Enter: c.items, Structured: true}
+	items := c.join()
+	r := Region{Construct: with, Enter: items.maps, Structured: true}
 	t := s.newTarget(&r)
-	t.dispatch.compound = c
+	t.dispatch.compound, t.dispatch.items = c, items
 	if !s.useAll(t) || s.resolve(t, &r) != nil {
 		t.Recycle()
 		return false, nil
@@ -226,12 +228,14 @@ func (s *Scheduler) useAll(t *target) bool {
 			return false
 		}
 	}
-	for i := range c.items {
-		block, offset := s.storageLocked(&c.items[i])
+	items := t.dispatch.items
+	for i := range items.maps {
+		block, offset := s.storageLocked(&items.maps[i])
 		if block == nil {
+			c.moved = true
 			return false
 		}
-		a := c.argument(i, block, offset)
+		a := items.argument(i, block, offset)
 		if i > 0 && a.Families != t.dispatch.arguments[0].Families {
 			return false
 		}
@@ -254,35 +258,31 @@ func (s *Scheduler) storageLocked(m *memory.Map) (block *memory.Present, offset 
 	return block, offset
 }
 
-// argument returns the storage of an item, which lies in a block.
-func (c *Compound) argument(item int, block *memory.Present, offset uint64) argument {
-	state := stateOf(block)
-	return argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: c.items[item].Size, readOnly: c.readOnly[item]}
-}
-
 // bindCompoundLocked finds the storage that a compound task uses, and encodes its commands.
 func (s *Scheduler) bindCompoundLocked(t *target) error {
-	c := t.dispatch.compound
-	for i := range c.items {
+	items := t.dispatch.items
+	for i := range items.maps {
 		u := &t.entry.uses[i]
-		t.dispatch.arguments = append(t.dispatch.arguments, c.argument(i, u.Present, u.Offset))
+		t.dispatch.arguments = append(t.dispatch.arguments, items.argument(i, u.Present, u.Offset))
 	}
-	return c.encodeLocked(t)
+	return t.dispatch.compound.encodeLocked(t)
 }
 
 // encodeLocked encodes the commands for the storage of a task, unless they are encoded for it.
 func (c *Compound) encodeLocked(t *target) error {
-	arguments, destroyed := t.dispatch.arguments, c.s.destroyed.count.Load()
+	items, arguments, destroyed := t.dispatch.items, t.dispatch.arguments, c.s.destroyed.count.Load()
 	merged := 0
 	for _, k := range t.dispatch.kernels {
 		if k.Ready(0).Merging != 0 {
 			merged++
 		}
 	}
-	if c.encoded && c.destroyed == destroyed && c.merged == merged && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() }) {
+	same := c.boundTo == items && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
+	if c.encoded && same && c.destroyed == destroyed && c.merged == merged {
 		return nil
 	}
-	c.bound, c.barriers, c.encoded, c.destroyed, c.merged = c.bound[:0], 0, false, destroyed, merged
+	c.moved = c.moved || !same
+	c.boundTo, c.bound, c.barriers, c.encoded, c.destroyed, c.merged = items, c.bound[:0], 0, false, destroyed, merged
 	c.forgetRecordedLocked()
 	c.commands.Reset()
 	var ranges []vk.BufferRange
@@ -295,8 +295,9 @@ func (c *Compound) encodeLocked(t *target) error {
 		k := t.dispatch.kernels[l.kernel]
 		ranges = ranges[:0]
 		for _, p := range l.parts {
-			a := arguments[p.item]
-			a.at, a.size = a.at+p.offset, p.size
+			item, offset := items.find(p.start)
+			a := arguments[item]
+			a.at, a.size = a.at+offset, p.size
 			r, err := a.bindLocked(k.Kernel, p.binding, c.s.props, l.push)
 			if err != nil {
 				return err

@@ -14,10 +14,32 @@ type compoundItem struct {
 	readOnly bool
 }
 
-// mergeItems makes one item of those that overlap. It reports false if that would change what a task
+// compoundItems are maps of a compound task, of which no two overlap, in the order of their addresses.
+type compoundItems struct {
+	maps []memory.Map
+	// readOnly says for each that no kernel writes it.
+	readOnly []bool
+}
+
+// find returns the item in which an address lies, and the distance from its beginning.
+func (x *compoundItems) find(start uintptr) (item int, offset uint64) {
+	item, found := slices.BinarySearchFunc(x.maps, start, func(m memory.Map, start uintptr) int { return cmp.Compare(m.Start(), start) })
+	if !found {
+		item--
+	}
+	return item, uint64(start - x.maps[item].Start())
+}
+
+// argument returns the storage of an item, which lies in a block.
+func (x *compoundItems) argument(item int, block *memory.Present, offset uint64) argument {
+	state := stateOf(block)
+	return argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: x.maps[item].Size, readOnly: x.readOnly[item]}
+}
+
+// merge makes one item of those that overlap. It reports false if that would change what a task
 // finds in storage that is absent before and after each of them: items that are present when the task is
 // generated may have been removed when it starts.
-func (c *Compound) mergeItems(items []compoundItem) bool {
+func (x *compoundItems) merge(items []compoundItem) bool {
 	slices.SortStableFunc(items, func(a, b compoundItem) int { return cmp.Compare(a.Start(), b.Start()) })
 	for len(items) > 0 {
 		end, n := items[0].End(), 1
@@ -29,11 +51,44 @@ func (c *Compound) mergeItems(items []compoundItem) bool {
 		if !ok {
 			return false
 		}
-		c.items = append(c.items, merged)
-		c.readOnly = append(c.readOnly, !slices.ContainsFunc(items[:n], func(m compoundItem) bool { return !m.readOnly }))
+		x.maps = append(x.maps, merged)
+		x.readOnly = append(x.readOnly, !slices.ContainsFunc(items[:n], func(m compoundItem) bool { return !m.readOnly }))
 		items = items[n:]
 	}
 	return true
+}
+
+// join returns the items for the next task. A task takes some hundred nanoseconds for each of its items, and those
+// of a stencil are the points of a row, which is one block.
+func (c *Compound) join() *compoundItems {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.joined != nil && !c.moved {
+		return c.joined
+	}
+	c.moved = false
+	joined := &compoundItems{}
+	var last *memory.Present // the block of the last item
+	for i, m := range c.items.maps {
+		block, _ := c.s.storageLocked(&m)
+		if n := len(joined.maps) - 1; block != nil && block == last && c.items.readOnly[i] == joined.readOnly[n] && continues(&m, &joined.maps[n]) {
+			joined.maps[n].Size += m.Size
+			continue
+		}
+		last = block
+		joined.maps, joined.readOnly = append(joined.maps, m), append(joined.readOnly, c.items.readOnly[i])
+	}
+	if c.joined == nil || !slices.Equal(joined.maps, c.joined.maps) {
+		c.joined = joined
+	}
+	return c.joined
+}
+
+// continues reports whether an item begins where another one ends, and is mapped in the same way.
+func continues(m, before *memory.Map) bool {
+	alike := *before
+	alike.Section, alike.Label = m.Section, m.Label
+	return m.Start() == before.End() && *m == alike
 }
 
 // mergeOverlapping returns the item that has the effect of all items, which overlap, are in the order of
@@ -71,7 +126,8 @@ func mergeOverlapping(items []compoundItem, end uintptr) (merged memory.Map, ok 
 }
 
 // mergeDepend returns the depend items of a task that depends on whatever one of the constructs depends
-// on, and on which whatever depends on one of them depends.
+// on, and on which whatever depends on one of them depends. Items match whose storage has a byte in common, so
+// neighbours with one dependence-type are one item.
 func mergeDepend(constructs [][]tasks.Depend) (merged []tasks.Depend) {
 	at := make(map[tasks.Depend]int) // by storage
 	for _, items := range constructs {
@@ -96,7 +152,24 @@ func mergeDepend(constructs [][]tasks.Depend) (merged []tasks.Depend) {
 			}
 		}
 	}
-	return merged
+	return joinDepend(merged)
+}
+
+// joinDepend makes one item of those of one dependence-type whose storage has no gap.
+func joinDepend(items []tasks.Depend) []tasks.Depend {
+	start := func(d tasks.Depend) uint64 { return uint64(uintptr(d.Ptr)) }
+	slices.SortFunc(items, func(a, b tasks.Depend) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(start(a), start(b)), cmp.Compare(a.Size, b.Size))
+	})
+	joined := items[:0]
+	for _, d := range items {
+		if n := len(joined) - 1; n >= 0 && d.Kind == joined[n].Kind && start(d) <= start(joined[n])+joined[n].Size {
+			joined[n].Size = max(joined[n].Size, start(d)+d.Size-start(joined[n]))
+			continue
+		}
+		joined = append(joined, d)
+	}
+	return joined
 }
 
 // leveled is a task that is not run: its level is above those of its predecessors.
