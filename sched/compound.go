@@ -53,7 +53,7 @@ type Compound struct {
 	recorded  []*recordedCommands
 	placed    []int
 	destroyed uint64
-	// merged is the number of the kernels whose launches could be merged when they were encoded.
+	// merged is the number of the kernels' pipelines that merge when they were encoded.
 	merged int
 }
 
@@ -273,9 +273,7 @@ func (c *Compound) encodeLocked(t *target) error {
 	items, arguments, destroyed := t.dispatch.items, t.dispatch.arguments, c.s.destroyed.count.Load()
 	merged := 0
 	for _, k := range t.dispatch.kernels {
-		if k.Ready(0).Merging != 0 {
-			merged++
-		}
+		merged += k.Mergings()
 	}
 	same := c.boundTo == items && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
 	if c.encoded && same && c.destroyed == destroyed && c.merged == merged {

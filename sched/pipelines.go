@@ -159,8 +159,16 @@ func (s *Scheduler) compile(k *pipeline.Kernel, fold int) (*pipeline.Compilation
 // executed so many times. If one dispatch could do it together with an earlier one, the pipeline for that
 // is compiled, unless it is there: later dispatches are then merged when they are encoded.
 func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel, times int) {
-	if stream.Repeats() && s.merges && k.Ready(0).Merging == 0 && s.refusalLocked() == nil {
-		k.MergeLocked(s.props, times)
+	repeat := stream.Repeats()
+	if repeat == vk.NoRepeat || s.general {
+		return
+	}
+	merging := kernel.MergingOwn
+	if repeat == vk.RepeatSharedBindings {
+		merging = kernel.MergingShared
+	}
+	if k.Ready(merging) == nil && s.refusalLocked() == nil {
+		k.MergeLocked(merging, s.props, times)
 	}
 }
 

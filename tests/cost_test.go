@@ -379,7 +379,7 @@ func asOnH100(t *testing.T) {
 	t.Helper()
 	vktest.Once(t)
 	vktest.Long(t)
-	if d := openDevice(t); !kernel.Merges(d.Properties()) {
+	if d := openDevice(t); !kernel.MergesOwn(d.Properties()) {
 		t.Skipf("device %q cannot do several launches in a dispatch, as an H100 does", d.Properties().Name)
 	}
 	vktest.Layers(t, "record", "discrete", "manyqueue")

@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	_ "embed"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/sched/kernel"
+	checker "github.com/vkomp/vkomp/tests/order"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
 
@@ -18,7 +20,7 @@ import (
 // compiled. Each sees its own storage, values and indices, whatever the number of its workgroups, and
 // those that are ordered stay so.
 func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
-	merges := kernel.Merges(openDevice(t).Properties())
+	merges := kernel.MergesOwn(openDevice(t).Properties())
 	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
 		t.Run(debug, func(t *testing.T) {
 			vktest.Layers(t, "record")
@@ -98,7 +100,7 @@ var walkModule []byte
 
 // Merged kernels that loop as often as their push constants say do so each by its own.
 func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
-	merges := kernel.Merges(openDevice(t).Properties())
+	merges := kernel.MergesOwn(openDevice(t).Properties())
 	rt := vktest.Open(t)
 	ctx, limit := t.Context(), time.Now().Add(time.Minute)
 	k, err := rt.NewKernel(vkomp.KernelSource{Name: "walk", SPIRV: walkModule})
@@ -150,5 +152,92 @@ func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
 	}
 	if merges && rt.Stats().Pipelines < 2 {
 		t.Error("the pipeline that merges was not compiled")
+	}
+}
+
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/cells.spv testdata/cells.comp
+
+//go:embed testdata/cells.spv
+var cellsModule []byte
+
+// Kernels that nothing orders and that have the same slices work at places of their own in them, which their values say.
+// They go to the device several in a dispatch. A kernel that writes what they read comes before them.
+func TestKernelsWithTheSameSlicesAreMerged(t *testing.T) {
+	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
+		t.Run(debug, func(t *testing.T) {
+			vktest.Layers(t, "record")
+			log := filepath.Join(t.TempDir(), "log")
+			t.Setenv("VKOMP_RECORD", log)
+			rt := vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks)
+			ctx, limit := t.Context(), time.Now().Add(time.Minute)
+			k, err := rt.NewKernel(vkomp.KernelSource{Name: "cells", SPIRV: cellsModule})
+			succeed(t, err)
+			const points, cell, rounds = 150, 12, 12
+			weight, other, cells := make([]uint32, cell), make([]uint32, cell), make([]uint32, points*cell)
+			for i := range weight {
+				weight[i], other[i] = uint32(i), uint32(100+i)
+			}
+			for i := range cells {
+				cells[i] = uint32(3 * i)
+			}
+			wantWeight, want := slices.Clone(weight), slices.Clone(cells)
+			apply := func(to, from []uint32, n int, by uint32) {
+				for i := range n {
+					to[i] = to[i]*by + from[i]
+				}
+			}
+			target := func(reads, writes []uint32, at, n, threads int, by uint32, depend ...vkomp.Depend) {
+				succeed(t, rt.Target(ctx, vkomp.Target{
+					Kernel: k, Range: vkomp.Range{X: threads}, NoWait: true, Depend: depend,
+					Args: []vkomp.Arg{vkomp.To(reads), vkomp.ToFrom(writes), vkomp.Value(uint32(at)), vkomp.Value(uint32(n)), vkomp.Value(by)},
+				}))
+			}
+			succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(weight), vkomp.To(other), vkomp.ToFrom(cells)}}, func(ctx context.Context) error {
+				for round := range uint32(rounds) {
+					target(other, weight, 0, cell, cell, round, vkomp.Out(weight))
+					apply(wantWeight, other, cell, round)
+					for p := range points {
+						n, threads, by := 1+p%cell, cell, uint32(p)+round
+						if p >= points/2 {
+							threads = 4 // in another number of workgroups
+						}
+						target(weight, cells, p*cell, n, threads, by, vkomp.In(weight))
+						apply(want[p*cell:], wantWeight, n, by)
+					}
+					if err := rt.Taskwait(ctx); err != nil {
+						return err
+					}
+					if debug != "path=general" {
+						awaitMerging(rt, limit)
+					}
+				}
+				return nil
+			}))
+			launched := rt.Stats().Dispatches
+			succeed(t, rt.Close())
+			if !slices.Equal(weight, wantWeight) || !slices.Equal(cells, want) {
+				t.Error("the kernels have written something else")
+			}
+			f, err := os.Open(log)
+			succeed(t, err)
+			defer f.Close()
+			report, err := checker.Check(f, checker.Options{})
+			succeed(t, err)
+			for _, v := range report.Violations {
+				// It does not see which words of a slice a kernel writes.
+				if v.Kind != checker.Unordered {
+					t.Errorf("violation of order: %v", v)
+				}
+			}
+			dispatches := report.Sum().Dispatches
+			switch {
+			case launched != (points+1)*rounds:
+				t.Errorf("%d launches", launched)
+			case debug == "path=general" && dispatches != launched:
+				t.Errorf("%d launches in %d dispatches, want as many", launched, dispatches)
+			case debug == "path=any" && dispatches >= launched/2:
+				t.Errorf("%d launches in %d dispatches", launched, dispatches)
+			}
+		})
 	}
 }

@@ -65,6 +65,9 @@ static int32_t scan_bindings(const vko_device *d, const uint64_t *w, uint32_t bi
 	return 0;
 }
 
+// Whether a variant, if it is there, has room for the push constants of each launch.
+static bool takes(const vko_variant *v, uint32_t push) { return v->launches == 0 || push <= v->stride; }
+
 static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned long long at,
 	vko_fault *fault)
 {
@@ -85,7 +88,8 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	const uint32_t number = merging_number(w);
 	if (number != 0) {
 		const vko_merging *m = vko_merging_at(d, number);
-		if (m == NULL || m->merged != w[1] || m->mask != binding_mask(w) || push > m->stride)
+		if (m == NULL || m->merged != w[1] || m->mask != binding_mask(w) || !takes(&m->own, push) ||
+			!takes(&m->shared, push))
 			return vko_refuse(fault, "word %llu: dispatch: %u names no pipeline that merges its launches",
 				at, number);
 	}
@@ -103,13 +107,6 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	return scan_bindings(d, w, bindings, at, fault);
 }
 
-// The largest number of dispatches like this one that one dispatch does.
-static uint32_t most_launches(const vko_device *d, const uint64_t *w)
-{
-	const vko_merging *m = merging_number(w) == 0 ? NULL : vko_merging_at(d, merging_number(w));
-	return m == NULL ? 1 : m->launches;
-}
-
 // Whether one dispatch can do what two successive ones do, of which the first alone could be merged
 // with others.
 static bool merges(const uint64_t *w, const uint64_t *next)
@@ -120,34 +117,61 @@ static bool merges(const uint64_t *w, const uint64_t *next)
 		(uint64_t)high(w[6]) * low(w[7]) <= VKO_MERGED_GROUPS;
 }
 
-// The number of successive dispatches that one does: 1 for a dispatch that is recorded alone.
-static uint32_t merged_launches(const vko_device *d, const uint64_t *w, const uint64_t *end)
+// Whether two dispatches of one pipeline bind the same.
+static bool binds_same(const uint64_t *w, const uint64_t *other)
 {
-	const uint32_t most = most_launches(d, w);
-	const uint64_t *next = w + op_words(w);
-	uint32_t n = 1;
-	while (n < most && next < end && merges(w, next)) {
-		n++;
-		next += op_words(w);
-	}
-	return n;
+	return memcmp(w + DISPATCH_WORDS, other + DISPATCH_WORDS, sizeof *w * RANGE_WORDS * op_bindings(w)) == 0;
 }
 
-// Adds what a dispatch needs. *run counts the dispatches with which it is merged, itself included, and
-// previous is the one before it or NULL.
-static void demand_dispatch(const vko_device *d, const uint64_t *w, const uint64_t *previous, uint32_t *run,
-	vko_demand *demand)
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// Successive dispatches that one does with a variant of their pipeline, or a dispatch that is recorded alone,
+// without a variant.
+typedef struct run {
+	uint32_t dispatches;
+	const vko_variant *variant;
+} run;
+
+// The run that begins with the dispatch at w: with the variant that takes more of those behind it, and of two that
+// take as many with the one that binds less.
+static run run_at(const vko_device *d, const uint64_t *w, const uint64_t *end)
 {
-	const uint32_t bindings = op_bindings(w);
-	const uint32_t most = most_launches(d, w);
-	if (previous == NULL || *run == most || !merges(previous, w)) {
-		*run = 1;
-		demand->sets += bindings > 0;
-		demand->descriptors += bindings;
-		return;
+	const vko_merging *m = merging_number(w) == 0 ? NULL : vko_merging_at(d, merging_number(w));
+	const run alone = { 1, NULL };
+	if (m == NULL)
+		return alone;
+	const uint64_t furthest = most(m->own.launches, m->shared.launches);
+	const uint64_t *next = w + op_words(w);
+	uint64_t all = 1, same = 1; // dispatches that are merged, and of these from w on those that bind the same
+	for (; all < furthest && next < end && merges(w, next); all++, next += op_words(w)) {
+		if (same == all && binds_same(w, next))
+			same++;
+		else if (all >= m->own.launches)
+			break;
 	}
-	if (++*run == 2)
-		demand->descriptors += (uint64_t)bindings * (most - 1);
+	const run own = { (uint32_t)least(all, m->own.launches), &m->own };
+	const run shared = { (uint32_t)least(same, m->shared.launches), &m->shared };
+	if (shared.dispatches > 1 && shared.dispatches >= own.dispatches)
+		return shared;
+	return own.dispatches > 1 ? own : alone;
+}
+
+// What a stream that has been checked needs from a descriptor pool.
+static vko_demand demand_of(const vko_device *d, const uint64_t *words, uint64_t count)
+{
+	vko_demand demand = { 0 };
+	for (const uint64_t *w = words, *end = words + count; w < end;) {
+		run these = { 1, NULL };
+		if (op_code(w) == OP_DISPATCH) {
+			these = run_at(d, w, end);
+			demand.sets += op_bindings(w) > 0;
+			demand.descriptors += (uint64_t)op_bindings(w) *
+				(these.variant == NULL ? 1 : these.variant->elements);
+		}
+		w += (size_t)these.dispatches * op_words(w);
+	}
+	return demand;
 }
 
 // The regions of a copy, which its words hold in Vulkan's layout.
@@ -157,9 +181,6 @@ static const vkoBufferCopy *copy_regions(const uint64_t *w)
 }
 
 static uint32_t copy_region_count(const uint64_t *w) { return (op_words(w) - COPY_WORDS) / REGION_WORDS; }
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 // Whether any byte is both read and written. The ends have been checked not to wrap around.
 // Both sides are visited in ascending order: a region overlaps the other side exactly if it
@@ -280,8 +301,6 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 	vko_demand *demand, vko_fault *fault)
 {
 	*demand = (vko_demand){ 0 };
-	const uint64_t *previous = NULL; // the dispatch before
-	uint32_t run = 0;
 	for (uint64_t at = 0; at < count;) {
 		const uint64_t *w = words + at;
 		const unsigned long long position = at;
@@ -328,11 +347,10 @@ int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, 
 			refused = scan_for_transfers_only(w, family.index, position, fault);
 		if (refused)
 			return refused;
-		if (op_code(w) == OP_DISPATCH)
-			demand_dispatch(d, w, previous, &run, demand);
-		previous = op_code(w) == OP_DISPATCH ? w : NULL;
 		at += n;
 	}
+	if (d->CmdPushDescriptorSetKHR == NULL)
+		*demand = demand_of(d, words, count);
 	return 0;
 }
 
@@ -419,22 +437,31 @@ static void bind_program(const vko_device *d, void *commands, const program *p, 
 	}
 }
 
+// Binds the buffers of a dispatch by a program without arrays, unless they are bound.
+static int32_t bind_same(const vko_device *d, void *commands, vkoHandle pool, const program *p, const uint64_t *w,
+	bound *now, vko_fault *fault)
+{
+	const uint32_t bindings = op_bindings(w);
+	const uint64_t *ranges = w + DISPATCH_WORDS;
+	if (bindings == 0 || (now->ranges != NULL && now->range_count == bindings &&
+			     memcmp(now->ranges, ranges, sizeof *w * RANGE_WORDS * bindings) == 0))
+		return 0;
+	if (bind_buffers(d, commands, pool, p, w, 1, fault))
+		return 1;
+	now->ranges = ranges;
+	now->range_count = bindings;
+	return 0;
+}
+
 static int32_t record_dispatch(const vko_device *d, void *commands, vkoHandle pool,
 	const uint64_t *w, bound *now, vko_fault *fault)
 {
 	const program p = { .pipeline = w[1], .layout = w[2], .set_layout = w[3], .elements = 1 };
-	uint32_t bindings = op_bindings(w);
-	const uint64_t *ranges = w + DISPATCH_WORDS;
-	const uint64_t *push = ranges + (size_t)RANGE_WORDS * bindings;
+	const uint64_t *push = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * op_bindings(w);
 	uint32_t push_bytes = push_size(w);
 	bind_program(d, commands, &p, now);
-	if (bindings > 0 && (now->ranges == NULL || now->range_count != bindings ||
-			    memcmp(now->ranges, ranges, sizeof *w * RANGE_WORDS * bindings) != 0)) {
-		if (bind_buffers(d, commands, pool, &p, w, 1, fault))
-			return 1;
-		now->ranges = ranges;
-		now->range_count = bindings;
-	}
+	if (bind_same(d, commands, pool, &p, w, now, fault))
+		return 1;
 	if (push_bytes > 0 && (now->push == NULL || now->push_bytes != push_bytes ||
 			      memcmp(now->push, push, push_bytes) != 0)) {
 		d->CmdPushConstants(commands, w[2], VKO_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes, push);
@@ -450,32 +477,37 @@ static int32_t record_dispatch(const vko_device *d, void *commands, vkoHandle po
 }
 
 // Records successive dispatches as one.
-static int32_t record_merged(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *w,
-	uint32_t dispatches, bound *now, vko_fault *fault)
+static int32_t record_run(const vko_device *d, void *commands, vkoHandle pool, const uint64_t *w, run these,
+	bound *now, vko_fault *fault)
 {
-	const vko_merging *m = vko_merging_at(d, merging_number(w));
+	const vko_variant *v = these.variant;
 	const program p = {
-		.pipeline = m->pipeline,
-		.layout = m->layout,
-		.set_layout = m->set_layout,
-		.elements = m->launches,
+		.pipeline = v->pipeline,
+		.layout = v->layout,
+		.set_layout = v->set_layout,
+		.elements = v->elements,
 	};
 	const uint32_t bindings = op_bindings(w);
 	bind_program(d, commands, &p, now);
-	now->ranges = NULL;
 	now->push = NULL;
-	if (bindings > 0 && bind_buffers(d, commands, pool, &p, w, dispatches, fault))
-		return 1;
+	if (v->elements == 1) {
+		if (bind_same(d, commands, pool, &p, w, now, fault))
+			return 1;
+	} else {
+		now->ranges = NULL;
+		if (bindings > 0 && bind_buffers(d, commands, pool, &p, w, these.dispatches, fault))
+			return 1;
+	}
 	if (push_size(w) > 0) {
 		unsigned char push[VKO_MERGED_PUSH_BYTES] = { 0 };
 		const uint64_t *from = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * bindings;
-		for (uint32_t k = 0; k < dispatches; k++, from += op_words(w))
-			memcpy(push + (size_t)k * m->stride, from, push_size(w));
+		for (uint32_t k = 0; k < these.dispatches; k++, from += op_words(w))
+			memcpy(push + (size_t)k * v->stride, from, push_size(w));
 		// All of them, because the shader could use all.
-		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, m->launches * m->stride,
+		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, v->launches * v->stride,
 			push);
 	}
-	d->CmdDispatch(commands, high(w[6]), low(w[7]), dispatches);
+	d->CmdDispatch(commands, high(w[6]), low(w[7]), these.dispatches);
 	return 0;
 }
 
@@ -547,14 +579,16 @@ int32_t vko_record(const vko_device *d, void *commands, vkoHandle pool, uint32_t
 		return vko_fail(fault, "vkBeginCommandBuffer", r, "%s", "");
 	bound now = { 0 };
 	for (const uint64_t *w = words, *end = words + count; w < end;) {
-		const uint32_t dispatches = op_code(w) == OP_DISPATCH ? merged_launches(d, w, end) : 1;
-		if (dispatches > 1 ? record_merged(d, commands, pool, w, dispatches, &now, fault)
-				   : record_op(d, commands, pool, w, &now, fault)) {
+		run these = { 1, NULL };
+		if (op_code(w) == OP_DISPATCH)
+			these = run_at(d, w, end);
+		if (these.variant != NULL ? record_run(d, commands, pool, w, these, &now, fault)
+					  : record_op(d, commands, pool, w, &now, fault)) {
 			// Leaves the recording state, in which vkBeginCommandBuffer is not allowed.
 			d->ResetCommandBuffer(commands, 0);
 			return 1;
 		}
-		w += (size_t)dispatches * op_words(w);
+		w += (size_t)these.dispatches * op_words(w);
 	}
 	r = d->EndCommandBuffer(commands);
 	if (r < 0) {

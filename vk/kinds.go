@@ -1,6 +1,9 @@
 package vk
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
 // (see PipelineOptions.Merges). kinds are those of a stream.
@@ -12,20 +15,40 @@ type kinds struct {
 	// others says that the stream has other operations too, or dispatches of more kinds.
 	others bool
 	// repeats is what Stream.Repeats returns.
-	repeats bool
+	repeats Repeat
 }
 
 // mostKinds is the largest number of kinds that are told apart.
 const mostKinds = 6
 
+// Repeat says whether one dispatch can do another one together with an earlier one: see
+// PipelineOptions.Merges.
+type Repeat uint8
+
+const (
+	// NoRepeat: no.
+	NoRepeat Repeat = iota
+	// RepeatOwnBindings: yes, and it binds something else.
+	RepeatOwnBindings
+	// RepeatSharedBindings: yes, and both bind the same.
+	RepeatSharedBindings
+)
+
 // dispatch notes a dispatch, the words from at on. small says that it could be merged with others.
 func (k *kinds) dispatch(words []uint64, at int, small bool) {
-	k.repeats = false
+	k.repeats = NoRepeat
 	for i := range k.first[:k.count] {
-		if alike(words[k.first[i]:], words[at:]) {
-			k.repeats = small
-			return
+		first := words[k.first[i]:]
+		if !alike(first, words[at:]) {
+			continue
 		}
+		if small {
+			k.repeats = RepeatOwnBindings
+			if end := dispatchWords + rangeWords*int(first[0]>>headerBindingsShift&(1<<24-1)); slices.Equal(first[dispatchWords:end], words[at+dispatchWords:at+end]) {
+				k.repeats = RepeatSharedBindings
+			}
+		}
+		return
 	}
 	if k.count == mostKinds || at > math.MaxUint16 {
 		k.others = true
@@ -36,16 +59,16 @@ func (k *kinds) dispatch(words []uint64, at int, small bool) {
 }
 
 // other notes an operation that is no dispatch, or several operations.
-func (k *kinds) other() { k.others, k.repeats = true, false }
+func (k *kinds) other() { k.others, k.repeats = true, NoRepeat }
 
 // alike reports whether two dispatches, each at the beginning of words, are of one kind.
 func alike(a, b []uint64) bool {
 	return a[1] == b[1] && a[0] == b[0] && a[5] == b[5] && a[6] == b[6] && a[7] == b[7] && a[8] == b[8]
 }
 
-// Repeats reports whether the last operation is a dispatch that one dispatch could do together with an
-// earlier one: see PipelineOptions.Merges.
-func (s *Stream) Repeats() bool { return s.kinds.repeats }
+// Repeats says of the last operation whether it is a dispatch that one dispatch could do together with an
+// earlier one. That they bind the same it says if this one and the first of its kind do.
+func (s *Stream) Repeats() Repeat { return s.kinds.repeats }
 
 // AppendUnordered appends the operations of t, none of which is ordered before another one, in an order
 // in which dispatches that can be merged stand side by side. t is unchanged.

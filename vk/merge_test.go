@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,13 +18,13 @@ import (
 )
 
 // merge gives a pipeline that newPipeline has made of the same options one that does several dispatches
-// of it at once, and returns the largest number of these.
-func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions) (launches int) {
+// of it at once, which bind the same or what is their own, and returns the largest number of these.
+func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions, shared bool) (launches int) {
 	t.Helper()
-	if !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
+	if !shared && !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
 		t.Skipf("device %q cannot index arrays of descriptors", d.Properties().Name)
 	}
-	o = merged(t, d, *p, name, o)
+	o = merged(t, d, *p, name, o, shared)
 	v, err := d.CreatePipeline(o)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions)
 }
 
 // merged returns the options of a pipeline that merges dispatches of p.
-func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions) PipelineOptions {
+func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions, shared bool) PipelineOptions {
 	t.Helper()
 	var code []byte
 	for _, w := range shader(t, name) {
@@ -44,100 +45,140 @@ func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := spirv.Merge(m, "main", min(MaxBindings, d.Properties().Limits.MaxPerStageDescriptorStorageBuffers), 128)
+	v, err := spirv.Merge(m, "main", spirv.MergeOptions{
+		SharedBindings: shared, Launches: MaxMergedLaunches,
+		Descriptors: min(MaxBindings, d.Properties().Limits.MaxPerStageDescriptorStorageBuffers),
+		PushBytes:   min(MaxMergedPush, d.Properties().Limits.MaxPushConstantsSize),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Code, o.Entry, o.Label = v.Words, "main", name+", merged"
-	o.Merges, o.Launches, o.Stride = p, v.Launches, v.Stride
+	o.Merges, o.Launches, o.Stride, o.SharedBindings = p, v.Launches, v.Stride, shared
 	o.PushConstants = v.Launches * v.Stride
 	return o
 }
 
 // Random streams do the same with merged dispatches as without. Between two barriers each dispatch
-// writes a part of its own, and reads one that nothing writes.
+// writes words of its own, and reads a part that nothing writes.
 func TestMergedDispatchesDoTheSame(t *testing.T) {
-	withBothBindings(t, func(t *testing.T, d *Device) {
-		addOptions := PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}
-		groupOptions := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
-		gapsOptions := PipelineOptions{Bindings: []uint32{1, 4, 31}}
-		lengthsOptions := PipelineOptions{Bindings: []uint32{0, 1, 2}}
-		var alone, together [4]Pipeline
-		for i, k := range []struct {
-			name string
-			o    PipelineOptions
-		}{{"add", addOptions}, {"group", groupOptions}, {"gaps", gapsOptions}, {"lengths", lengthsOptions}} {
-			alone[i] = newPipeline(t, d, k.name, k.o)
-			together[i] = alone[i]
-			if n := merge(t, d, &together[i], k.name, k.o); n < 2 {
+	for name, shared := range map[string][]bool{"own bindings": {false}, "shared bindings": {true}, "both": {false, true}, "both, made the other way round": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			withBothBindings(t, func(t *testing.T, d *Device) { checkMergedDispatches(t, d, shared) })
+		})
+	}
+}
+
+// checkMergedDispatches has pipelines merge dispatches that bind the same, their own, or both.
+func checkMergedDispatches(t *testing.T, d *Device, shared []bool) {
+	kernels := []struct {
+		name string
+		o    PipelineOptions
+	}{
+		{"add", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}},
+		{"group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}},
+		{"gaps", PipelineOptions{Bindings: []uint32{1, 4, 31}}},
+		{"lengths", PipelineOptions{Bindings: []uint32{0, 1, 2}}},
+		{"place", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}},
+	}
+	var alone, together []Pipeline
+	for _, k := range kernels {
+		p := newPipeline(t, d, k.name, k.o)
+		alone = append(alone, p)
+		for _, s := range shared {
+			if n := merge(t, d, &p, k.name, k.o, s); n < 2 {
 				t.Fatalf("%s: only %d launches", k.name, n)
 			}
 		}
-		const parts, words = 96, 64
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		value := uint64(0)
-		for round := range 40 {
-			var want []uint32
-			for _, pipelines := range [][4]Pipeline{alone, together} {
-				random := rand.New(rand.NewPCG(seed, uint64(round)))
-				b, data := newBlock(t, d, 2*parts*words)
-				for k := range data {
-					data[k] = uint32(k%7 + 1)
-				}
-				part := func(k int) BufferRange {
-					return BufferRange{b.Buffer, uint64(k * words * 4), words * 4}
-				}
-				var s, unordered Stream
-				for level := range 3 {
-					from, to := level%2*parts, (1-level%2)*parts
-					unordered.Reset()
-					free := random.Perm(parts)
-					for len(free) >= 3 && random.IntN(12) > 0 {
-						kind, count := random.IntN(4), 1+random.IntN(40)
-						groups := [3]uint32{1 + random.Uint32N(2), 1, 1}
-						for ; count > 0 && len(free) >= 3; count-- {
-							into := part(to + free[0])
-							switch kind {
-							case 0:
-								unordered.Dispatch(pipelines[0], []BufferRange{part(from + random.IntN(parts)), into}, push(1+random.Uint32N(words), random.Uint32N(9)), [3]uint32{}, [3]uint32{groups[0], 1, 1})
-								free = free[1:]
-							case 1:
-								unordered.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
-								free = free[1:]
-							case 2:
-								unordered.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
-								free = free[3:]
-							default:
-								read, also := part(from+random.IntN(parts)), part(from+random.IntN(parts))
-								read.Size -= uint64(random.IntN(3)) * 4
-								into.Size -= uint64(random.IntN(3)) * 8
-								unordered.Dispatch(pipelines[3], []BufferRange{read, into, also}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
-								free = free[1:]
-							}
-							if random.IntN(30) == 0 {
-								groups[1] = 3 - groups[1] // another number of workgroups
-							}
+		together = append(together, p)
+	}
+	const parts, words = 96, 64
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range 40 {
+		var want []uint32
+		for _, pipelines := range [][]Pipeline{alone, together} {
+			random := rand.New(rand.NewPCG(seed, uint64(round)))
+			b, data := newBlock(t, d, 2*parts*words)
+			for k := range data {
+				data[k] = uint32(k%7 + 1)
+			}
+			part := func(k int) BufferRange {
+				return BufferRange{b.Buffer, uint64(k * words * 4), words * 4}
+			}
+			var s, unordered Stream
+			for level := range 3 {
+				from, to := level%2*parts, (1-level%2)*parts
+				unordered.Reset()
+				free := random.Perm(parts)
+				for len(free) >= 3 && random.IntN(12) > 0 {
+					kind, count := random.IntN(len(pipelines)), 1+random.IntN(40)
+					groups := [3]uint32{1 + random.Uint32N(2), 1, 1}
+					if kind == 4 {
+						places(&unordered, pipelines[4], random, count, part(from+random.IntN(parts)), part(to+free[0]), part(to+free[1]))
+						free = free[2:]
+						continue
+					}
+					for ; count > 0 && len(free) >= 3; count-- {
+						into := part(to + free[0])
+						switch kind {
+						case 0:
+							unordered.Dispatch(pipelines[0], []BufferRange{part(from + random.IntN(parts)), into}, push(1+random.Uint32N(words), random.Uint32N(9)), [3]uint32{}, [3]uint32{groups[0], 1, 1})
+							free = free[1:]
+						case 1:
+							unordered.Dispatch(pipelines[1], []BufferRange{into}, push(2+random.Uint32N(9), 1+random.Uint32N(9)), [3]uint32{}, groups)
+							free = free[1:]
+						case 2:
+							unordered.Dispatch(pipelines[2], []BufferRange{into, part(to + free[1]), part(to + free[2])}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+							free = free[3:]
+						default:
+							read, also := part(from+random.IntN(parts)), part(from+random.IntN(parts))
+							read.Size -= uint64(random.IntN(3)) * 4
+							into.Size -= uint64(random.IntN(3)) * 8
+							unordered.Dispatch(pipelines[3], []BufferRange{read, into, also}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+							free = free[1:]
+						}
+						if random.IntN(30) == 0 {
+							groups[1] = 3 - groups[1] // another number of workgroups
 						}
 					}
-					s.AppendUnordered(&unordered)
-					s.Barrier(between)
 				}
-				s.Barrier(toHost)
-				value++
-				run(t, d, &s, value)
-				if want == nil {
-					want = data
-					continue
-				}
-				for k := range data {
-					if data[k] != want[k] {
-						t.Fatalf("round %d: word %d of part %d is %d, and %d without merging", round, k%words, k/words, data[k], want[k])
-					}
+				s.AppendUnordered(&unordered)
+				s.Barrier(between)
+			}
+			s.Barrier(toHost)
+			completed, err := d.Queues()[0].Completed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, d, &s, completed+1)
+			if want == nil {
+				want = data
+				continue
+			}
+			for k := range data {
+				if data[k] != want[k] {
+					t.Fatalf("round %d: word %d of part %d is %d, and %d without merging", round, k%words, k/words, data[k], want[k])
 				}
 			}
 		}
-	})
+	}
+}
+
+// places appends dispatches of the kernel place, which write different words of a part, and now and then of
+// another one.
+func places(s *Stream, p Pipeline, random *rand.Rand, count int, read, into, other BufferRange) {
+	const words = 2 // of a dispatch
+	often := 1 << (2 * random.IntN(4))
+	at := [2]uint32{}
+	for range min(count, int(into.Size/4/words)) {
+		which, bound := 0, into
+		if random.IntN(often) == 1 {
+			which, bound = 1, other
+		}
+		s.Dispatch(p, []BufferRange{read, bound}, push(at[which], random.Uint32N(9)), [3]uint32{}, [3]uint32{words, 1, 1})
+		at[which] += words
+	}
 }
 
 // Dispatches that stand side by side and are alike are recorded as one. What stands here for the variant
@@ -228,37 +269,38 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	other := p
 	other.Handle = 2
 	var s, appended Stream
-	step := func(want bool, f func()) {
+	const no, own, shared = NoRepeat, RepeatOwnBindings, RepeatSharedBindings
+	step := func(want Repeat, f func()) {
 		t.Helper()
 		f()
 		if s.Repeats() != want {
 			t.Errorf("after %d operations: %v", s.Len(), s.Repeats())
 		}
 	}
-	step(false, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
-	step(true, func() { s.Dispatch(p, []BufferRange{{1, 256, 8}}, push(3, 4), [3]uint32{}, one) })
-	step(false, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
-	step(true, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
-	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
-	step(false, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
-	step(true, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
-	step(false, func() { s.Barrier(between) })
-	step(false, s.Reset)
+	step(no, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, []BufferRange{{1, 256, 8}}, push(3, 4), [3]uint32{}, one) })
+	step(no, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
+	step(shared, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
+	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
+	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	step(shared, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
+	step(no, func() { s.Barrier(between) })
+	step(no, s.Reset)
 	for range 2 {
-		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{1, 1, 2}) })
+		step(no, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{1, 1, 2}) })
 	}
 	for range 2 {
-		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{1, 0, 0}, one) })
+		step(no, func() { s.Dispatch(p, b, nil, [3]uint32{1, 0, 0}, one) })
 	}
 	for range 2 {
-		step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{16, MaxMergedGroups/16 + 1, 1}) })
+		step(no, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{16, MaxMergedGroups/16 + 1, 1}) })
 	}
 	for range 2 {
 		appended.Dispatch(p, b, nil, [3]uint32{}, one)
 	}
-	step(false, func() { s.Append(&appended) })
-	step(false, s.Reset)
-	step(false, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+	step(no, func() { s.Append(&appended) })
+	step(no, s.Reset)
+	step(no, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
 }
 
 // AppendUnordered keeps every operation, those of a kind in their order, and has each kind side by side
@@ -306,43 +348,71 @@ func TestUnorderedDispatchesAreAppendedByKind(t *testing.T) {
 }
 
 // A pool has to have what the dispatches take as they are recorded: one that does several binds all
-// descriptors of its arrays. The drivers of the tests do not notice a pool that is too small.
+// descriptors of its arrays, if it has arrays. The drivers of the tests do not notice a pool that is too small.
 func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
 	d := openDevice(t, DeviceOptions{NoPushDescriptors: true})
-	o := PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}
-	alone := newPipeline(t, d, "add", o)
-	together := alone
-	launches := merge(t, d, &together, "add", o)
-	b, _ := newBlock(t, d, 64)
-	ranges := []BufferRange{all(b), all(b)}
-	add := func(s *Stream, p Pipeline, n int) {
-		for range n {
-			s.Dispatch(p, ranges, push(1, 1), [3]uint32{}, [3]uint32{1, 1, 1})
-		}
+	o := PipelineOptions{Bindings: []uint32{1, 4, 31}}
+	alone := newPipeline(t, d, "gaps", o)
+	own, shared := alone, alone
+	launches, most := merge(t, d, &own, "gaps", o, false), merge(t, d, &shared, "gaps", o, true)
+	both := own
+	if n := merge(t, d, &both, "gaps", o, true); n != most || n < 2*launches {
+		t.Fatalf("%d and %d launches, %d with arrays", n, most, launches)
 	}
-	for n := range 3*launches + 2 {
+	b, _ := newBlock(t, d, 64)
+	binds := map[rune][]BufferRange{'A': {all(b), all(b), all(b)}, 'B': {all(b), all(b), {b.Buffer, 0, 4}}}
+	as := func(n int) string { return strings.Repeat("A", n) }
+	type demand struct{ alone, arrays, shared int } // dispatches
+	for _, c := range []struct {
+		name     string
+		p        Pipeline
+		bindings string
+		want     demand
+	}{
+		{"alone", alone, as(3), demand{alone: 3}},
+		{"own", own, "A", demand{alone: 1}},
+		{"own", own, "AA", demand{arrays: 1}},
+		{"own", own, as(launches), demand{arrays: 1}},
+		{"own", own, as(launches + 1), demand{arrays: 1, alone: 1}},
+		{"own", own, as(3*launches + 2), demand{arrays: 4}},
+		{"own", own, "ABAB", demand{arrays: 1}},
+		{"shared", shared, "A", demand{alone: 1}},
+		{"shared", shared, "AA", demand{shared: 1}},
+		{"shared", shared, as(most), demand{shared: 1}},
+		{"shared", shared, as(most + 1), demand{shared: 1, alone: 1}},
+		{"shared", shared, as(2*most + 2), demand{shared: 3}},
+		{"shared", shared, "ABAB", demand{alone: 4}},
+		{"shared", shared, "AABBBA", demand{shared: 2, alone: 1}},
+		{"both", both, "A", demand{alone: 1}},
+		{"both", both, "AA", demand{shared: 1}},
+		{"both", both, "AB", demand{arrays: 1}},
+		{"both", both, "AAB", demand{arrays: 1}},
+		{"both", both, as(launches) + "B", demand{shared: 1, alone: 1}},
+		{"both", both, "B" + as(launches), demand{arrays: 1, alone: 1}},
+		{"both", both, "B" + as(launches+1), demand{arrays: 1, shared: 1}},
+		{"both", both, as(most) + "BB", demand{shared: 2}},
+		{"both", both, "AB" + as(launches+4), demand{arrays: 1, shared: 1}},
+	} {
 		var s Stream
-		add(&s, together, n)
+		add := func(p Pipeline, bindings string) {
+			for _, k := range bindings {
+				s.Dispatch(p, binds[k], nil, [3]uint32{}, [3]uint32{1, 1, 1})
+			}
+		}
+		add(c.p, c.bindings)
 		s.Barrier(between)
-		add(&s, alone, 3)
+		add(alone, as(3))
 		s.Fill(b.Buffer, 0, 4, 0)
-		add(&s, together, 1)
+		add(c.p, "A")
 		sets, descriptors, err := d.Queues()[0].scan(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		const others = 3 + 1 // dispatches that are recorded alone
-		whole, rest := n/launches, n%launches
-		wantSets, want := others+whole, 2*others+2*launches*whole
-		switch rest {
-		case 0:
-		case 1:
-			wantSets, want = wantSets+1, want+2
-		default:
-			wantSets, want = wantSets+1, want+2*launches
-		}
+		wantSets := others + c.want.alone + c.want.arrays + c.want.shared
+		want := len(o.Bindings) * (others + c.want.alone + launches*c.want.arrays + c.want.shared)
 		if sets != uint64(wantSets) || descriptors != uint64(want) {
-			t.Errorf("%d dispatches, up to %d at once: %d sets and %d descriptors, want %d and %d", n, launches, sets, descriptors, wantSets, want)
+			t.Errorf("%s, %s: %d sets and %d descriptors, want %d and %d", c.name, c.bindings, sets, descriptors, wantSets, want)
 		}
 	}
 }
@@ -351,7 +421,7 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
 	p := newPipeline(t, d, "group", o)
-	good := merged(t, d, p, "group", o)
+	good := merged(t, d, p, "group", o, false)
 	for name, change := range map[string]func(*PipelineOptions){
 		"one launch":           func(o *PipelineOptions) { o.Launches = 1; o.PushConstants = o.Stride },
 		"too many descriptors": func(o *PipelineOptions) { o.Launches = 33; o.Stride = 0; o.PushConstants = 0 },
@@ -360,6 +430,11 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 		"an odd stride":        func(o *PipelineOptions) { o.Stride = 10; o.Launches = 2; o.PushConstants = 20 },
 		"other push constants": func(o *PipelineOptions) { o.PushConstants -= 4 },
 		"no pipeline":          func(o *PipelineOptions) { o.Merges = Pipeline{} },
+		"shared by nothing":    func(o *PipelineOptions) { o.Merges, o.Launches, o.Stride, o.SharedBindings = Pipeline{}, 0, 0, true },
+		"too many launches": func(o *PipelineOptions) {
+			o.Launches = MaxMergedLaunches + 1
+			o.Stride, o.PushConstants, o.SharedBindings = 0, 0, true
+		},
 	} {
 		o := good
 		change(&o)
@@ -379,6 +454,17 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 	}
 	if first.Merging == 0 || second.Merging != first.Merging {
 		t.Errorf("the numbers are %d and %d", first.Merging, second.Merging)
+	}
+	// A number stands for one pipeline of each kind, of the pipeline that it names.
+	numbered := good
+	numbered.Merges.Merging = second.Merging
+	if _, err := d.CreatePipeline(numbered); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a second one with arrays: %v", err)
+	}
+	numbered = merged(t, d, newPipeline(t, d, "group", o), "group", o, true)
+	numbered.Merges.Merging = second.Merging
+	if _, err := d.CreatePipeline(numbered); !errors.Is(err, ErrInvalid) {
+		t.Errorf("one of another pipeline: %v", err)
 	}
 	b, _ := newBlock(t, d, 64)
 	for name, p := range map[string]Pipeline{

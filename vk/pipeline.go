@@ -68,10 +68,20 @@ func (d *Device) addMerging(o *PipelineOptions, p *Pipeline) (uint32, error) {
 		n.free = append(n.free, n.last)
 	}
 	number := n.free[len(n.free)-1]
-	m := C.vko_merging{
-		merged:   C.vkoHandle(o.Merges.Handle),
+	m := C.vko_merging{merged: C.vkoHandle(o.Merges.Handle), mask: C.uint32_t(p.BindingMask)}
+	if others := C.vko_merging_at(d.c, C.uint32_t(o.Merges.Merging)); others != nil {
+		m = *others
+	}
+	variant := &m.own
+	if o.SharedBindings {
+		variant = &m.shared
+	}
+	if m.merged != C.vkoHandle(o.Merges.Handle) || variant.launches > 0 {
+		return 0, invalid("Device.CreatePipeline", "%q: number %d is not of the pipeline, or of one that merges as this one does", o.name(), o.Merges.Merging)
+	}
+	*variant = C.vko_variant{
 		pipeline: C.vkoHandle(p.Handle), layout: C.vkoHandle(p.Layout), set_layout: C.vkoHandle(p.SetLayout),
-		mask: C.uint32_t(p.BindingMask), launches: C.uint32_t(o.Launches), stride: C.uint32_t(o.Stride),
+		launches: C.uint32_t(o.Launches), elements: C.uint32_t(o.elements()), stride: C.uint32_t(o.Stride),
 	}
 	if err := check("vkCreateComputePipelines", Result(C.vko_merging_set(d.c, C.uint32_t(number), &m)), "%s", o.name()); err != nil {
 		return 0, err
@@ -120,7 +130,7 @@ func (d *Device) buildPipeline(o *PipelineOptions, p *Pipeline) error {
 		d.count("VkShaderModule", -1)
 	}()
 	if len(o.Bindings) > 0 {
-		r = C.vko_set_layout(d.c, C.uint32_t(p.BindingMask), C.uint32_t(max(o.Launches, 1)), &h)
+		r = C.vko_set_layout(d.c, C.uint32_t(p.BindingMask), C.uint32_t(o.elements()), &h)
 		if err := check("vkCreateDescriptorSetLayout", Result(r), "%s", o.name()); err != nil {
 			return err
 		}

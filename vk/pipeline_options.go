@@ -71,15 +71,15 @@ func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 func (o *PipelineOptions) checkMerging(mask uint32, limits *Limits) error {
 	const op = "Device.CreatePipeline"
 	if o.Merges.Handle == 0 {
-		if o.Launches != 0 || o.Stride != 0 {
+		if o.Launches != 0 || o.Stride != 0 || o.SharedBindings {
 			return invalid(op, "%q: %d launches of no pipeline", o.name(), o.Launches)
 		}
 		return nil
 	}
-	descriptors := uint64(o.Launches) * uint64(len(o.Bindings))
+	descriptors := uint64(o.elements()) * uint64(len(o.Bindings))
 	switch {
 	case o.Launches < 2 || descriptors > MaxBindings || descriptors > uint64(limits.MaxPerStageDescriptorStorageBuffers) ||
-		o.Launches > limits.MaxComputeWorkGroupCount[2]:
+		o.Launches > min(MaxMergedLaunches, limits.MaxComputeWorkGroupCount[2]):
 		return invalid(op, "%q: %d launches of %d bindings in a dispatch", o.name(), o.Launches, len(o.Bindings))
 	case mask != o.Merges.BindingMask:
 		return invalid(op, "%q: the bindings are not those of the pipeline that it merges", o.name())
@@ -88,6 +88,14 @@ func (o *PipelineOptions) checkMerging(mask uint32, limits *Limits) error {
 		return invalid(op, "%q: %d push constant bytes for %d launches of %d bytes each", o.name(), o.PushConstants, o.Launches, o.Stride)
 	}
 	return nil
+}
+
+// elements returns the number of descriptors of each binding.
+func (o *PipelineOptions) elements() uint32 {
+	if o.Merges.Handle == 0 || o.SharedBindings {
+		return 1
+	}
+	return o.Launches
 }
 
 // checkCode walks the instructions of a module, so that a driver neither reads past its

@@ -384,8 +384,6 @@ int32_t vko_queue_record(vko_queue *q, const uint64_t *words, uint64_t count, ui
 	slot *s = new_slot(q, fault);
 	if (s == NULL)
 		return 1;
-	if (d->CmdPushDescriptorSetKHR != NULL)
-		demand = (vko_demand){ 0 };
 	if (prepare_pool(d, s, &demand, fault) ||
 		vko_record(d, s->commands, s->pool, VKO_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, words,
 			count, fault)) {
@@ -480,8 +478,6 @@ int32_t vko_queue_submit(vko_queue *q, const uint64_t *words, uint64_t count,
 	vko_demand demand;
 	if (vko_scan(q->d, q->family, words, count, &demand, fault))
 		return 1;
-	if (q->d->CmdPushDescriptorSetKHR != NULL)
-		demand = (vko_demand){ 0 };
 	slot *taken = NULL;
 	const int32_t failed = prepare_commands(q, words, count, &demand, &taken, fault) ||
 		submit(q, q->command_count, q->commands, signal, fault);

@@ -50,7 +50,7 @@ type Pipeline struct {
 	// range of a dispatch is bound to the number of the k-th set bit.
 	BindingMask   uint32
 	PushConstants uint32 // bytes; the largest size that a dispatch may push
-	// Merging is the number of a pipeline that can do several dispatches of this one at once, or 0:
+	// Merging is the number of the pipelines that can do several dispatches of this one at once, or 0:
 	// see PipelineOptions.Merges. A pipeline that merges has its own number here, and is not
 	// dispatched itself.
 	Merging uint32
@@ -69,6 +69,10 @@ type QueryPool struct {
 // MaxMergedPush bounds the push constants of a pipeline that merges dispatches of another one, in
 // bytes: see VKO_MERGED_PUSH_BYTES.
 const MaxMergedPush = 256
+
+// MaxMergedLaunches bounds the number of dispatches that one does of a pipeline that merges them. With more, one of
+// them costs hardly less.
+const MaxMergedLaunches = 64
 
 // MaxMergedGroups is the largest number of workgroups of a dispatch that is merged with others. What a
 // dispatch costs is little beside a longer one, and a kernel takes up to a sixth longer where it has to
@@ -99,14 +103,17 @@ type PipelineOptions struct {
 	// dispatch of the new pipeline does what up to Launches dispatches of that one do, each of which has
 	// the same number of workgroups, and one along z: z is the number of the dispatch, each binding is
 	// an array of Launches descriptors, and the push constants of each begin Stride bytes, a multiple of
-	// 4, behind those of the one before it. PushConstants is Launches times Stride.
+	// 4, behind those of the one before it. PushConstants is Launches times Stride. With SharedBindings
+	// all dispatches bind the same, and the bindings are not arrays.
 	//
 	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
-	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. Neither
-	// pipeline may be destroyed before the last such Stream is submitted and complete, and the last
-	// Recording of one is forgotten.
+	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. If
+	// Merges has a Merging itself, of a pipeline with the other SharedBindings, the new number stands for
+	// both, and more dispatches are merged. None of these pipelines may be destroyed before the last such
+	// Stream is submitted and complete, and the last Recording of one is forgotten.
 	Merges           Pipeline
 	Launches, Stride uint32
+	SharedBindings   bool
 }
 
 // SemaphoreType is VkSemaphoreType.

@@ -282,12 +282,19 @@ typedef struct vko_limits {
 
 // A pipeline with which one dispatch does what several dispatches of another one do: see
 // vk.PipelineOptions.Merges.
-typedef struct vko_merging {
-	vkoHandle merged; // the other pipeline; 0: there is nothing in this place
+typedef struct vko_variant {
 	vkoHandle pipeline, layout, set_layout;
-	uint32_t mask;     // of the binding numbers
-	uint32_t launches; // the largest number in a dispatch, and descriptors of a binding
+	uint32_t launches; // the largest number in a dispatch; 0: there is no such pipeline
+	uint32_t elements; // descriptors of a binding
 	uint32_t stride;   // bytes between the push constants of two launches
+} vko_variant;
+
+// The variants of a pipeline.
+typedef struct vko_merging {
+	vkoHandle merged; // the pipeline; 0: there is nothing in this place
+	uint32_t mask;    // of its binding numbers
+	vko_variant own;    // for launches that have bindings of their own
+	vko_variant shared; // for those that bind the same
 } vko_merging;
 
 // The largest number of bytes that the push constants of all launches of a dispatch have.
@@ -340,7 +347,7 @@ void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
 // The merging of that number, or NULL if there is none.
 const vko_merging *vko_merging_at(const vko_device *d, uint32_t number);
 // Sets the merging of a number in range; one whose merged is 0 removes it. No stream that names the
-// number is in use, and one call is made at a time. It returns VKO_ERROR_OUT_OF_HOST_MEMORY, or 0.
+// number is in use, so that queues read it without a lock, and one call is made at a time. It returns VKO_ERROR_OUT_OF_HOST_MEMORY, or 0.
 int32_t vko_merging_set(vko_device *d, uint32_t number, const vko_merging *m);
 
 // adopt.c; an instance and a device that the application made and destroys.
@@ -455,7 +462,7 @@ typedef struct vko_demand {
 } vko_demand;
 
 // Checks every word of a stream against the layout in stream.go, the limits and the
-// capabilities of the family.
+// capabilities of the family. The demand is none if the device has push descriptors.
 int32_t vko_scan(const vko_device *d, vko_family family, const uint64_t *words, uint64_t count,
 	vko_demand *demand, vko_fault *fault);
 // The number of words before the first execution of a recording in a stream that vko_scan passed, and

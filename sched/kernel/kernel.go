@@ -363,24 +363,31 @@ func (k *Kernel) options(code []uint32) vk.PipelineOptions {
 	return o
 }
 
-// MergingOptions returns the description of the pipeline with which one dispatch does what several
-// dispatches of merges do, the kernel's pipeline for the Plan.Fold 0. The error says why there is none for the kernel, or on the device.
-func (k *Kernel) MergingOptions(merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
-	if !Merges(p) {
+// MergingOptions returns the description of the pipeline MergingOwn or MergingShared, with which one dispatch does
+// what several dispatches of merges do, the kernel's pipeline for the Plan.Fold 0. The error says why there is none
+// for the kernel, or on the device.
+func (k *Kernel) MergingOptions(merging int, merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
+	shared := merging == MergingShared
+	if !shared && !MergesOwn(p) {
 		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among storage buffers (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)
 	}
-	v, err := spirv.Merge(k.module, k.entry.Name, min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers), min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize))
+	v, err := spirv.Merge(k.module, k.entry.Name, spirv.MergeOptions{
+		SharedBindings: shared,
+		Launches:       min(vk.MaxMergedLaunches, p.Limits.MaxComputeWorkGroupCount[2]),
+		Descriptors:    min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers),
+		PushBytes:      min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize),
+	})
 	if err != nil {
 		return vk.PipelineOptions{}, err
 	}
 	o := k.options(v.Words)
-	o.Merges, o.Launches, o.Stride, o.PushConstants = merges, v.Launches, v.Stride, v.Launches*v.Stride
+	o.Merges, o.Launches, o.Stride, o.SharedBindings, o.PushConstants = merges, v.Launches, v.Stride, shared, v.Launches*v.Stride
 	return o, nil
 }
 
-// Merges reports whether a device does several launches of a kernel in one dispatch. SwiftShader can, but
-// does not know the name of the capability, and for each kernel writes so to the standard error.
-func Merges(p *vk.Properties) bool {
+// MergesOwn reports whether a device does several launches of a kernel that bind different buffers in one dispatch.
+// SwiftShader can, but does not know the name of the capability, and for each kernel writes so to the standard error.
+func MergesOwn(p *vk.Properties) bool {
 	return p.Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) && p.DriverName != "SwiftShader driver"
 }
 

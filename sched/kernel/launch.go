@@ -24,11 +24,12 @@ type Plan struct {
 	Fold int
 }
 
-// A kernel has a pipeline for each value of Plan.Fold, and one with which one dispatch does what several
-// of that for 0 do.
+// A kernel has a pipeline for each value of Plan.Fold, and two with which one dispatch does what several
+// of that for 0 do. These are their numbers.
 const (
-	Merging   = 3 // the number of the latter
-	Pipelines = 4 // how many there are
+	MergingOwn    = 3 // each launch binds what is its own
+	MergingShared = 4 // all launches bind the same
+	Pipelines     = 5 // how many pipelines there are
 )
 
 // PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to

@@ -56,22 +56,25 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 // that is not worth it.
 const fewRepeats = 8
 
-// MergeLocked is told how many launches of the kernel one dispatch could have done together with others.
-// After a few it has the pipeline for that compiled, unless it is there, is being compiled or cannot be
-// had, or the kernel was closed: a queued compilation has no reference to it. The pipeline for the
-// Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once that is there.
-// Nobody waits for that, and whatever prevents it is nobody's error.
-func (k *Kernel) MergeLocked(p *vk.Properties, launches int) {
-	if k.ready[kernel.Merging].Load() != nil || k.compilations[kernel.Merging] != nil || k.cache.find(k.Kernel) != k {
+// MergeLocked is told how many launches of the kernel one dispatch could have done together with others, by the
+// pipeline kernel.MergingOwn or kernel.MergingShared. After a few it has that compiled, unless it is there, it or the
+// other one is being compiled, it cannot be had, or the kernel was closed: a queued compilation has no reference to
+// it. The pipeline for the Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once
+// that is there. Nobody waits for that, and whatever prevents it is nobody's error.
+func (k *Kernel) MergeLocked(merging int, p *vk.Properties, launches int) {
+	if k.ready[merging].Load() != nil || k.compilations[merging] != nil || k.cache.find(k.Kernel) != k {
 		return
 	}
-	if k.repeats += launches; k.repeats < fewRepeats {
+	if k.repeats[merging] = min(k.repeats[merging]+launches, fewRepeats); k.repeats[merging] < fewRepeats {
 		return
+	}
+	if other := k.compilations[kernel.MergingOwn+kernel.MergingShared-merging]; other != nil && other.stage != stageOver {
+		return // the new one is made for the Merging of that
 	}
 	merged := *k.ready[0].Load()
-	c := k.newCompilation(kernel.Merging, vk.PipelineOptions{})
-	c.prepare = func() (vk.PipelineOptions, error) { return k.MergingOptions(merged, p) }
-	k.compilations[kernel.Merging] = c
+	c := k.newCompilation(merging, vk.PipelineOptions{})
+	c.prepare = func() (vk.PipelineOptions, error) { return k.MergingOptions(merging, merged, p) }
+	k.compilations[merging] = c
 	k.cache.ahead.queue = append(k.cache.ahead.queue, c)
 	k.cache.ahead.beginLocked()
 }

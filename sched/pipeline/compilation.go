@@ -126,12 +126,12 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	c.stage, c.pipeline, c.err = stageOver, p, err
 	c.options, c.prepare = vk.PipelineOptions{}, nil
 	if err == nil {
-		k.ready[c.fold].Store(&p)
-		if c.fold == kernel.Merging {
+		if c.fold == kernel.MergingOwn || c.fold == kernel.MergingShared {
 			merged := *k.ready[0].Load()
 			merged.Merging = p.Merging
 			k.ready[0].Store(&merged)
 		}
+		k.ready[c.fold].Store(&p) // what Mergings counts, ready[0] has
 		k.cache.stats.Pipelines++
 		if p.Found {
 			k.cache.stats.Found++

@@ -17,14 +17,14 @@ type Kernel struct {
 	// left, it is destroyed.
 	refs     striped.Count
 	released atomic.Bool
-	// ready are the compiled pipelines by Plan.Fold, and that of kernel.Merging, nil where there is none.
+	// ready are the compiled pipelines, by the numbers that package kernel has for them, nil where there is none.
 	ready [kernel.Pipelines]atomic.Pointer[vk.Pipeline]
 	// compilations are those that are queued or under way, or have failed before anybody needed
 	// them, in the same order. The lock of the cache guards them.
 	compilations [kernel.Pipelines]*Compilation
-	// repeats counts the launches that MergeLocked was told of, up to a few. The lock of the cache guards
-	// it.
-	repeats int
+	// repeats counts the launches that MergeLocked was told of for each pipeline, up to a few. The lock of the cache
+	// guards it.
+	repeats [kernel.Pipelines]int
 
 	// destroying guards destroyed, and is held while the pipelines are destroyed. It is taken
 	// before the lock of the cache.
@@ -34,6 +34,17 @@ type Kernel struct {
 
 // Ready returns the pipeline for a Plan.Fold, nil if it has not been compiled yet.
 func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
+
+// Mergings returns how many of the pipelines that merge are there. The Merging of the pipeline for the Plan.Fold 0
+// stands for them.
+func (k *Kernel) Mergings() (n int) {
+	for _, merging := range []int{kernel.MergingOwn, kernel.MergingShared} {
+		if k.Ready(merging) != nil {
+			n++
+		}
+	}
+	return n
+}
 
 // retain adds a reference, unless the kernel is released.
 func (k *Kernel) retain() bool {

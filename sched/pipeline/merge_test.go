@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -13,6 +14,7 @@ func merging() *vk.Properties {
 	p := &vk.Properties{Name: "fake"}
 	p.Features.StorageBufferArrayDynamicIndexing = true
 	p.Limits.MaxPerStageDescriptorStorageBuffers, p.Limits.MaxPushConstantsSize = 32, 128
+	p.Limits.MaxComputeWorkGroupCount[2] = 65535
 	return p
 }
 
@@ -20,7 +22,7 @@ func merging() *vk.Properties {
 func (r *rig) merge(k *Kernel, p *vk.Properties) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k.MergeLocked(p, fewRepeats)
+	k.MergeLocked(kernel.MergingOwn, p, fewRepeats)
 }
 
 // compiled returns a kernel whose pipeline is there.
@@ -43,9 +45,9 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 	}
 	r.mu.Lock()
 	for range fewRepeats - 1 {
-		k.MergeLocked(merging(), 1)
+		k.MergeLocked(kernel.MergingOwn, merging(), 1)
 	}
-	if k.compilations[kernel.Merging] != nil {
+	if k.compilations[kernel.MergingOwn] != nil {
 		t.Error("it is made for few launches")
 	}
 	r.mu.Unlock()
@@ -66,6 +68,47 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 	k.Release()
 	r.Destroy()
 	r.pipelines(0)
+}
+
+// The second pipeline that merges is made when the first one is there, for the number of which it is told, and what it
+// gets stands for both.
+func TestPipelinesThatMergeAreMadeOneAfterTheOther(t *testing.T) {
+	for name, order := range map[string][2]int{"own first": {kernel.MergingOwn, kernel.MergingShared}, "shared first": {kernel.MergingShared, kernel.MergingOwn}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			k := r.compiled()
+			tell := func(which, launches int) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				k.MergeLocked(which, merging(), launches)
+			}
+			tell(order[0], fewRepeats)
+			tell(order[1], fewRepeats-1)
+			<-r.d.begun
+			tell(order[1], 1)
+			if len(r.d.begun) > 0 {
+				t.Error("both are under way")
+			}
+			r.d.gate <- works
+			<-r.ended
+			if n, p := k.Mergings(), k.Ready(0); n != 1 || p.Merging != 2 {
+				t.Errorf("%d pipelines merge, and the number is %d", n, p.Merging)
+			}
+			tell(order[1], 1)
+			<-r.d.begun
+			r.d.gate <- works
+			<-r.ended
+			if n, p := k.Mergings(), k.Ready(0); n != 2 || p.Merging != 3 {
+				t.Errorf("%d pipelines merge, and the number is %d", n, p.Merging)
+			}
+			if got := r.d.merges; !slices.Equal(got, []uint32{0, 2}) {
+				t.Errorf("they were made for the numbers %d", got)
+			}
+			k.Release()
+			r.Destroy()
+			r.pipelines(0)
+		})
+	}
 }
 
 // A kernel that cannot be merged, or that the driver refuses, is left alone from then on, and works as
@@ -90,7 +133,7 @@ func TestMergingThatFailsIsNoError(t *testing.T) {
 				r.d.gate <- func() error { return test.gate }
 				r.merge(k, test.p)
 				r.mu.Lock()
-				under := k.compilations[kernel.Merging] != nil && !k.compilations[kernel.Merging].OverLocked()
+				under := k.compilations[kernel.MergingOwn] != nil && !k.compilations[kernel.MergingOwn].OverLocked()
 				r.mu.Unlock()
 				if under || len(r.ended) > 0 {
 					<-r.ended
@@ -130,7 +173,7 @@ func TestClosedKernelIsNotMerged(t *testing.T) {
 	r.mu.Unlock()
 	r.merge(k, merging())
 	r.mu.Lock()
-	if k.compilations[kernel.Merging] != nil || len(r.Cache.ahead.queue) > 0 {
+	if k.compilations[kernel.MergingOwn] != nil || len(r.Cache.ahead.queue) > 0 {
 		t.Error("the pipeline that merges is queued")
 	}
 	r.mu.Unlock()

@@ -30,6 +30,8 @@ type fakeDevice struct {
 	mu   sync.Mutex
 	made uint64
 	live map[uint64]bool // by handle
+	// merges are the numbers that those which merge were made for.
+	merges []uint32
 	// found is Pipeline.Found of the next pipeline.
 	found bool
 }
@@ -49,6 +51,7 @@ func (d *fakeDevice) CreatePipeline(o vk.PipelineOptions) (vk.Pipeline, error) {
 	p := vk.Pipeline{Handle: d.made, Found: d.found}
 	if o.Merges.Handle != 0 {
 		p.Merging = uint32(d.made)
+		d.merges = append(d.merges, o.Merges.Merging)
 	}
 	d.live[p.Handle] = true
 	return p, nil

@@ -92,9 +92,9 @@
 //	  R SET BINDING:B:OFFSET:SIZE ...          push descriptors
 //	  k OFFSET WORDx,...                       push constants
 //	  d BASEX BASEY BASEZ X Y Z                dispatch; of a kernel that spirv.Merge has made, of Z
-//	                                           launches: launch k has element k of each binding, and
-//	                                           its share of the push constants, and no launch is
-//	                                           ordered with another
+//	                                           launches: launch k has element k of each binding that
+//	                                           is an array, and its share of the push constants, and
+//	                                           no launch is ordered with another
 //	  i B OFFSET                               dispatch indirect
 //	  c SRC DST FROM:TO:SIZE ...               copy
 //	  f B OFFSET SIZE                          fill

@@ -12,8 +12,8 @@ import (
 )
 
 // mergedSaxpy returns lines that make pipeline 2 of the kernel of pipeline 1 for up to 16 launches in a
-// dispatch, with 8 bytes of push constants each.
-func mergedSaxpy(t *testing.T) string {
+// dispatch, with 8 bytes of push constants each. shared says that all bind the same.
+func mergedSaxpy(t *testing.T, shared bool) string {
 	t.Helper()
 	code, err := os.ReadFile("../../vk/spirv/testdata/saxpy.spv")
 	if err != nil {
@@ -23,7 +23,7 @@ func mergedSaxpy(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := spirv.Merge(m, "main", 32, 128)
+	v, err := spirv.Merge(m, "main", spirv.MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 128, SharedBindings: shared})
 	if err != nil || v.Launches != 16 || v.Stride != 8 {
 		t.Fatalf("%d launches, %d bytes: %v", v.Launches, v.Stride, err)
 	}
@@ -60,7 +60,7 @@ func TestLaunchesOfADispatchAreCheckedLikeDispatches(t *testing.T) {
 			if c.clauses != "" {
 				o.Clauses = strings.NewReader(c.clauses)
 			}
-			r := check(t, mergedSaxpy(t)+on("1", "", c.commands, "1"), o)
+			r := check(t, mergedSaxpy(t, false)+on("1", "", c.commands, "1"), o)
 			var got []Kind
 			for _, v := range r.Violations {
 				got = append(got, v.Kind)
@@ -79,9 +79,39 @@ func TestLaunchesOfADispatchAreCheckedLikeDispatches(t *testing.T) {
 	}
 }
 
+// Launches that bind the same all use it.
+func TestLaunchesThatBindTheSameAreCheckedLikeDispatches(t *testing.T) {
+	const bind = "p 2\nR 0 0:1:0:8 1:2:0:8\nk 0 0,0,1,0\n"
+	for _, c := range []struct {
+		name, clauses, commands string
+		want                    []Kind
+	}{
+		{"one launch", "", bind + "d 0 0 0 1 1 1\n", nil},
+		{"two that write it", "", bind + "d 0 0 0 1 1 2\n", []Kind{Unordered, Unordered}},
+		{"two that nothing is bound for", "", "p 2\nR 0 0:1:0:8\nk 0 0,0,1,0\nd 0 0 0 1 1 2\n", []Kind{Unknown, Unknown}},
+		{"tasks that must be ordered", "task 0 0 out=1\ntask 1 0 in=1\n", bind + "d 0 0 0 1 1 2\n", []Kind{Dependence, Unordered, Unordered}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{}
+			if c.clauses != "" {
+				o.Clauses = strings.NewReader(c.clauses)
+			}
+			var got []Kind
+			for _, v := range check(t, mergedSaxpy(t, true)+on("1", "", c.commands, "1"), o).Violations {
+				got = append(got, v.Kind)
+			}
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // A run counts the launches of a dispatch as one command, and says of each what it uses.
 func TestRunHasTheLaunchesOfADispatch(t *testing.T) {
-	run, err := Read(strings.NewReader(setting(t, 1).String() + mergedSaxpy(t) +
+	run, err := Read(strings.NewReader(setting(t, 1).String() + mergedSaxpy(t, false) +
 		on("1", "", "p 2\nR 0 0:1:0:8 0:1:8:4 1:2:0:8 1:2:8:4\nk 0 0,0,1,0\nd 0 0 0 5 1 2\n", "1")))
 	if err != nil {
 		t.Fatal(err)

@@ -114,8 +114,8 @@ func (c *checker) bind(set uint64, anew bool) {
 }
 
 // launches appends a dispatch with the current bindings. One that does several launches of its kernel
-// is as many commands, which nothing orders: what launch k uses is the k-th of each binding, and the
-// workgroups whose z is k are its.
+// is as many commands, which nothing orders: what launch k uses is the k-th of each binding that is an array, and
+// the workgroups whose z is k are its.
 func (c *checker) launches(to []command, p *pipeline, pushes int) []command {
 	for range 3 {
 		c.number() // the first workgroup
@@ -164,7 +164,7 @@ func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 			continue
 		}
 		ranges, ok := c.bound[uint64(b.Set)<<32|uint64(b.Binding)]
-		if k >= 0 {
+		if k >= 0 && b.Count != 1 {
 			ok = ok && k < len(ranges)
 			ranges = ranges[min(k, len(ranges)):min(k+1, len(ranges))]
 		}

@@ -19,12 +19,22 @@ type Merged struct {
 	Stride uint32
 }
 
+// MergeOptions are the options of Merge.
+type MergeOptions struct {
+	// SharedBindings says that all launches of a dispatch have the same buffers. Otherwise each has its own.
+	SharedBindings bool
+	// Launches, Descriptors and PushBytes bound the number of launches, that of the descriptors of all
+	// bindings if launches have their own, and the size of the push constants.
+	Launches, Descriptors, PushBytes uint32
+}
+
 // Merge returns the variant of an entry point for dispatches of several launches, each of which has
 // the same number of workgroups, and one along z. m is not changed.
 //
 // Launch k has the workgroups of the dispatch whose z is k. In the variant,
 //
-//   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th,
+//   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th; with
+//     MergeOptions.SharedBindings bindings are unchanged,
 //   - the push constants of launch k begin at k times Merged.Stride; a function loads at its beginning those
 //     to which constant indices lead,
 //   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
@@ -32,14 +42,14 @@ type Merged struct {
 //
 // All invocations of a workgroup see the same index into an array, so the capability
 // StorageBufferArrayDynamicIndexing is enough. Everything inside a workgroup is unchanged.
-// Merged.Launches is the largest number for which the bindings have at most the given number of
-// descriptors, and the push constants at most pushBytes. Without bindings it is at most descriptors.
+// Merged.Launches is the largest number that the options allow.
 //
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
-// instruction if there is not enough for two launches, or if the entry point uses other bindings than
-// storage buffers, or uses a binding, its push constants or a built-in in another way than by accessing
-// members of them. Debug information that names bindings (NonSemantic.Shader.DebugInfo) is such a use.
-func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, error) {
+// instruction if the options do not allow two launches, or if the entry point uses its push constants, a
+// built-in, or a binding that becomes an array in another way than by accessing members of them, or other
+// bindings than storage buffers that would become arrays. Debug information that names bindings
+// (NonSemantic.Shader.DebugInfo) is such a use.
+func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	e, err := m.EntryPoint(entry)
 	if err != nil {
 		return Merged{}, err
@@ -52,18 +62,21 @@ func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, erro
 		return Merged{}, err
 	}
 	f := newFolding(p, 0, 0)
-	f.merging = &merging{launches: descriptors / max(uint32(len(e.Bindings)), 1), variables: make(map[uint32]*mergedVariable)}
+	f.merging = &merging{launches: o.Launches, shared: o.SharedBindings, variables: make(map[uint32]*mergedVariable)}
+	if n := uint32(len(e.Bindings)); n > 0 && !o.SharedBindings {
+		f.merging.launches = min(o.Launches, o.Descriptors/n)
+	}
 	if err := f.findEntryPoint(entry); err != nil {
 		return Merged{}, err
 	}
 	if _, err := f.findInputs(); err != nil {
 		return Merged{}, err
 	}
-	if err := f.findMerged(pushBytes); err != nil {
+	if err := f.findMerged(o.PushBytes); err != nil {
 		return Merged{}, err
 	}
 	if f.merging.launches < 2 {
-		return Merged{}, f.entry.errorf("%d descriptors and %d bytes of push constants are too few for two launches", descriptors, pushBytes)
+		return Merged{}, f.entry.errorf("%d launches, %d descriptors and %d bytes of push constants are too few for two launches", o.Launches, o.Descriptors, o.PushBytes)
 	}
 	f.findPushedLoads()
 	words, err := f.rewrite()
@@ -73,6 +86,8 @@ func Merge(m *Module, entry string, descriptors, pushBytes uint32) (Merged, erro
 // merging is what a folding needs for Merge.
 type merging struct {
 	launches, stride uint32
+	// shared says that bindings are not arrays.
+	shared bool
 	// variables are those of which each launch has one, by id, and order has them in the order of the
 	// module.
 	variables map[uint32]*mergedVariable
@@ -117,7 +132,7 @@ func (f *folding) findMerged(pushBytes uint32) error {
 	}
 	g := f.merging
 	for i, v := range f.variables {
-		if !uses[i] || v.class != classPushConstant && !v.class.isDescriptor() {
+		if !uses[i] || v.class != classPushConstant && (g.shared || !v.class.isDescriptor()) {
 			continue
 		}
 		in := f.at(v.word)

@@ -29,9 +29,21 @@ func validate(t *testing.T, m *Module) {
 	}
 }
 
+// room is what a device has for the launches of a dispatch, and sharedRoom the same for those with the same buffers.
+var (
+	room       = MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 128}
+	sharedRoom = MergeOptions{Launches: 32, PushBytes: 128, SharedBindings: true}
+)
+
 // What Merge makes of the modules of testdata is valid, and its entry point has what the original has,
-// as arrays.
+// as arrays if launches have their own bindings.
 func TestMergedModulesAreValid(t *testing.T) {
+	for name, o := range map[string]MergeOptions{"own bindings": room, "shared bindings": sharedRoom} {
+		t.Run(name, func(t *testing.T) { mergeAll(t, o) })
+	}
+}
+
+func mergeAll(t *testing.T, o MergeOptions) {
 	merged := 0
 	for file := range testModules(t) {
 		if file == "pointers.spv" {
@@ -43,7 +55,7 @@ func TestMergedModulesAreValid(t *testing.T) {
 			if e.Model != ModelGLCompute {
 				continue
 			}
-			v, err := Merge(m, e.Name, 32, 128)
+			v, err := Merge(m, e.Name, o)
 			if err != nil {
 				t.Logf("%s, %q: %v", file, e.Name, err)
 				if !errors.Is(err, ErrInvalid) {
@@ -65,7 +77,7 @@ func TestMergedModulesAreValid(t *testing.T) {
 				if len(variant.EntryPoints) != 1 || after.Name != e.Name || after.LocalSize != e.LocalSize {
 					t.Errorf("the entry points are %+v, was %+v", variant.EntryPoints, e)
 				}
-				checkMergedInterface(t, &e, &after, v)
+				checkMergedInterface(t, &e, &after, v, o)
 			})
 		}
 		if !slices.Equal(m.Words, before) {
@@ -78,11 +90,13 @@ func TestMergedModulesAreValid(t *testing.T) {
 }
 
 // checkMergedInterface compares the interfaces of an entry point and its variant.
-func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged) {
+func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged, o MergeOptions) {
 	t.Helper()
 	want := slices.Clone(before.Bindings)
 	for i := range want {
-		want[i].Count = v.Launches
+		if !o.SharedBindings {
+			want[i].Count = v.Launches
+		}
 	}
 	if !slices.Equal(after.Bindings, want) {
 		t.Errorf("the bindings are %+v, want %+v", after.Bindings, want)
@@ -96,7 +110,7 @@ func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged) {
 	if v.Stride%4 != 0 {
 		t.Errorf("the stride is %d", v.Stride)
 	}
-	if v.Launches < 2 || int(v.Launches)*len(want) > 32 {
+	if v.Launches < 2 || v.Launches > 32 || !o.SharedBindings && int(v.Launches)*len(want) > 32 {
 		t.Errorf("%d launches of %d bindings", v.Launches, len(want))
 	}
 }
@@ -107,20 +121,24 @@ func TestMergeRefusesTooLittleRoom(t *testing.T) {
 	if len(e.Bindings) == 0 {
 		t.Fatal("the module has no bindings")
 	}
+	two := uint32(2 * len(e.Bindings))
 	for _, test := range []struct {
-		descriptors, push uint32
-		launches          uint32
+		o        MergeOptions
+		launches uint32
 	}{
-		{uint32(2 * len(e.Bindings)), 1 << 10, 2},
-		{uint32(2*len(e.Bindings) - 1), 1 << 10, 0},
-		{0, 0, 0},
+		{MergeOptions{Launches: 9, Descriptors: two, PushBytes: 1 << 10}, 2},
+		{MergeOptions{Launches: 9, Descriptors: two - 1, PushBytes: 1 << 10}, 0},
+		{MergeOptions{Launches: 1, Descriptors: two, PushBytes: 1 << 10}, 0},
+		{MergeOptions{Launches: 9, PushBytes: 1 << 10, SharedBindings: true}, 9},
+		{MergeOptions{Launches: 1, PushBytes: 1 << 10, SharedBindings: true}, 0},
+		{MergeOptions{}, 0},
 	} {
-		v, err := Merge(m, e.Name, test.descriptors, test.push)
+		v, err := Merge(m, e.Name, test.o)
 		if v.Launches != test.launches && err == nil || (err == nil) != (test.launches > 0) {
-			t.Errorf("%d descriptors: %d launches, %v", test.descriptors, v.Launches, err)
+			t.Errorf("%+v: %d launches, %v", test.o, v.Launches, err)
 		}
 	}
-	if _, err := Merge(m, "other", 32, 128); !errors.Is(err, ErrEntryPoint) {
+	if _, err := Merge(m, "other", room); !errors.Is(err, ErrEntryPoint) {
 		t.Errorf("%v is not ErrEntryPoint", err)
 	}
 }
@@ -168,9 +186,12 @@ func TestMergeRefusesWhatItCannotRewrite(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		v, err := Merge(m, "main", 32, 128)
+		v, err := Merge(m, "main", room)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || v.Words != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if _, err := Merge(m, "main", sharedRoom); err != nil {
+			t.Errorf("%s, with shared bindings: %v", name, err)
 		}
 	}
 }
@@ -187,7 +208,7 @@ func TestMergeKeepsSpecialization(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, err := Merge(m, "main", 32, 128); err != nil || v.Stride != 4*n || v.Launches != min(32, 128/(4*n)) {
+		if v, err := Merge(m, "main", room); err != nil || v.Stride != 4*n || v.Launches != min(32, 128/(4*n)) {
 			t.Errorf("%d values: %d launches, stride %d, %v", n, v.Launches, v.Stride, err)
 		}
 	}
@@ -208,7 +229,7 @@ func TestMergeRefusesAccessOutsideOfFunctions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		v, err := Merge(m, "main", 32, 128)
+		v, err := Merge(m, "main", room)
 		if v.Words != nil {
 			t.Errorf("%s: merged", name)
 		}
@@ -244,7 +265,7 @@ func TestMergeLooksAtATypeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := Merge(m, "main", 32, 128); err != nil || v.Stride != 4 || v.Launches != 32 {
+	if v, err := Merge(m, "main", room); err != nil || v.Stride != 4 || v.Launches != 32 {
 		t.Errorf("%d launches, stride %d: %v", v.Launches, v.Stride, err)
 	}
 }
@@ -253,17 +274,18 @@ func TestMergeLooksAtATypeOnce(t *testing.T) {
 // point on arrays.
 func FuzzMerge(f *testing.F) {
 	for _, code := range testModules(f) {
-		f.Add(code, []byte{}, uint32(32), uint32(128))
-		f.Add(code, []byte{60, 0, 7, 0, 99, 0, 12, 0}, uint32(8), uint32(64))
+		f.Add(code, []byte{}, uint32(32), uint32(128), false)
+		f.Add(code, []byte{60, 0, 7, 0, 99, 0, 12, 0}, uint32(8), uint32(64), false)
+		f.Add(code, []byte{}, uint32(64), uint32(256), true)
 	}
-	f.Fuzz(func(t *testing.T, code, edits []byte, descriptors, push uint32) {
+	f.Fuzz(func(t *testing.T, code, edits []byte, most, push uint32, shared bool) {
 		m, err := Parse(edited(code, edits))
 		if err != nil {
 			return
 		}
 		for i := range min(len(m.EntryPoints), 4) {
 			before := &m.EntryPoints[i]
-			v, err := Merge(m, before.Name, descriptors, push)
+			v, err := Merge(m, before.Name, MergeOptions{shared, most, most, push})
 			if err != nil || before.Model != ModelGLCompute {
 				continue
 			}
@@ -298,12 +320,14 @@ func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
 				inBounds.Words[word] = m.Words[word]&^0xffff | opInBoundsAccessChain
 			}
 			for _, m := range []*Module{m, inBounds} {
-				v, err := Merge(m, "main", 32, 256)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if first, behind := pushedLoads(t, v.Words); first != want.first || behind != want.behind {
-					t.Errorf("%d loads in the first blocks of functions and %d behind, want %d and %d", first, behind, want.first, want.behind)
+				for _, shared := range []bool{false, true} {
+					v, err := Merge(m, "main", MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 256, SharedBindings: shared})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if first, behind := pushedLoads(t, v.Words); first != want.first || behind != want.behind {
+						t.Errorf("%d loads in the first blocks of functions and %d behind, want %d and %d", first, behind, want.first, want.behind)
+					}
 				}
 			}
 		})
