@@ -78,7 +78,7 @@ func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
 	if c.Clauses != "" {
 		file, err2 := os.Create(c.Clauses)
 		if err2 != nil {
-			return err2
+			return fmt.Errorf("-clauses: %w", err2)
 		}
 		s.clauses = newClauseWriter(file)
 		defer func() { err = errors.Join(err, s.clauses.flush(), file.Close()) }()

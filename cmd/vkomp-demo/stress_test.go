@@ -301,7 +301,7 @@ func TestStressFailsWhereItCannotWrite(t *testing.T) {
 	if status := run(sh, []string{"stress", "-width", "2", "-steps", "2", "-pattern", "tree"}); status != 1 || !strings.Contains(stderr.String(), errFull.Error()) {
 		t.Errorf("status %d, stderr %q", status, stderr.String())
 	}
-	if result := demo(t, "stress", "-clauses", filepath.Join(t.TempDir(), "absent", "file")); result.status != 1 || !strings.Contains(result.stderr, "no such file") {
+	if result := demo(t, "stress", "-clauses", filepath.Join(t.TempDir(), "absent", "file")); result.status != 1 || !strings.Contains(result.stderr, "-clauses") || !strings.Contains(result.stderr, "no such file") {
 		t.Errorf("%+v", result)
 	}
 }

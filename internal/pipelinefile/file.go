@@ -48,6 +48,9 @@ func (f *File) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() { // reading it could wait for a writer
+		return nil, fmt.Errorf("%s: %w: it is no regular file", f.path, ErrInvalid)
+	}
 	if most := int64(headerBytes) + MaxBytes; info.Size() > most {
 		return nil, fmt.Errorf("%s: %w: %d bytes, of at most %d", f.path, ErrInvalid, info.Size(), most)
 	}

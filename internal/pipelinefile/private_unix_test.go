@@ -3,11 +3,30 @@
 package pipelinefile
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// A named pipe in the file's place is not read, which would wait for a writer, but is replaced.
+func TestAPipeIsNoFile(t *testing.T) {
+	f := In(newFolder(t), some)
+	if err := syscall.Mkfifo(f.Path(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := f.Read(); data != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), f.Path()) {
+		t.Errorf("%q, %v", data, err)
+	}
+	if err := f.Write([]byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := f.Read(); string(data) != "data" || err != nil {
+		t.Errorf("replaced: %q, %v", data, err)
+	}
+}
 
 func TestTheFolderIsPrivate(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made")
