@@ -53,7 +53,7 @@ type Compound struct {
 	recorded  []*recordedCommands
 	placed    []int
 	destroyed uint64
-	// merged is the number of the kernels' pipelines that merge when they were encoded.
+	// merged is what Kernel.MergingsLocked returned, for all kernels together, when they were encoded.
 	merged int
 }
 
@@ -273,7 +273,7 @@ func (c *Compound) encodeLocked(t *target) error {
 	items, arguments, destroyed := t.dispatch.items, t.dispatch.arguments, c.s.destroyed.count.Load()
 	merged := 0
 	for _, k := range t.dispatch.kernels {
-		merged += k.Mergings()
+		merged += k.MergingsLocked()
 	}
 	same := c.boundTo == items && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
 	if c.encoded && same && c.destroyed == destroyed && c.merged == merged {

@@ -166,6 +166,8 @@ func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel, times int
 	merging := kernel.MergingOwn
 	if repeat == vk.RepeatSharedBindings {
 		merging = kernel.MergingShared
+	} else if !s.mergesOwn {
+		return
 	}
 	if k.Ready(merging) == nil && s.refusalLocked() == nil {
 		k.MergeLocked(merging, s.props, times)

@@ -16,6 +16,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/pipeline"
 	"github.com/vkomp/vkomp/sched/trace"
@@ -155,8 +156,8 @@ type Scheduler struct {
 	domain tasks.Domain
 	// refuses says that refusalLocked returns an error.
 	refuses atomic.Bool
-	// general is Options.General.
-	general bool
+	// general is Options.General, and mergesOwn what kernel.MergesOwn says of the device.
+	general, mergesOwn bool
 	// sharing is Options.Sharing.
 	sharing Sharing
 	// leakSites and numbers are Options.LeakSites and Options.Numbers.
@@ -248,6 +249,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 		sharing:    o.Sharing,
 		driveLimit: time.Millisecond,
 		general:    o.General,
+		mergesOwn:  kernel.MergesOwn(d.Properties()),
 	}
 	s.destroyed.Device = d
 	s.intake.init(o.Placement, s.props.Type, runtime.GOMAXPROCS(0) == 1)

@@ -131,7 +131,7 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 			merged.Merging = p.Merging
 			k.ready[0].Store(&merged)
 		}
-		k.ready[c.fold].Store(&p) // what Mergings counts, ready[0] has
+		k.ready[c.fold].Store(&p)
 		k.cache.stats.Pipelines++
 		if p.Found {
 			k.cache.stats.Found++

@@ -35,11 +35,12 @@ type Kernel struct {
 // Ready returns the pipeline for a Plan.Fold, nil if it has not been compiled yet.
 func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
 
-// Mergings returns how many of the pipelines that merge are there. The Merging of the pipeline for the Plan.Fold 0
-// stands for them.
-func (k *Kernel) Mergings() (n int) {
-	for _, merging := range []int{kernel.MergingOwn, kernel.MergingShared} {
-		if k.Ready(merging) != nil {
+// MergingsLocked returns how many of the pipelines that merge are there, or cannot be had. When the number grows, more
+// dispatches may be merged, or MergeLocked may have another of these pipelines compiled. The Merging of the pipeline for
+// the Plan.Fold 0 stands for those that are there.
+func (k *Kernel) MergingsLocked() (n int) {
+	for _, merging := range [...]int{kernel.MergingOwn, kernel.MergingShared} {
+		if c := k.compilations[merging]; k.Ready(merging) != nil || c != nil && c.OverLocked() {
 			n++
 		}
 	}

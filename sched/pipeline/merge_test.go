@@ -25,6 +25,13 @@ func (r *rig) merge(k *Kernel, p *vk.Properties) {
 	k.MergeLocked(kernel.MergingOwn, p, fewRepeats)
 }
 
+// mergings returns MergingsLocked.
+func (r *rig) mergings(k *Kernel) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return k.MergingsLocked()
+}
+
 // compiled returns a kernel whose pipeline is there.
 func (r *rig) compiled() *Kernel {
 	k := r.use(load(r.T, "set"))
@@ -91,14 +98,14 @@ func TestPipelinesThatMergeAreMadeOneAfterTheOther(t *testing.T) {
 			}
 			r.d.gate <- works
 			<-r.ended
-			if n, p := k.Mergings(), k.Ready(0); n != 1 || p.Merging != 2 {
+			if n, p := r.mergings(k), k.Ready(0); n != 1 || p.Merging != 2 {
 				t.Errorf("%d pipelines merge, and the number is %d", n, p.Merging)
 			}
 			tell(order[1], 1)
 			<-r.d.begun
 			r.d.gate <- works
 			<-r.ended
-			if n, p := k.Mergings(), k.Ready(0); n != 2 || p.Merging != 3 {
+			if n, p := r.mergings(k), k.Ready(0); n != 2 || p.Merging != 3 {
 				t.Errorf("%d pipelines merge, and the number is %d", n, p.Merging)
 			}
 			if got := r.d.merges; !slices.Equal(got, []uint32{0, 2}) {

@@ -1,0 +1,62 @@
+package sched
+
+import (
+	"testing"
+
+	"github.com/vkomp/vkomp/sched/kernel"
+)
+
+// A compound task gets the pipeline for launches that bind the same though that for others, of which it has some, too,
+// cannot be had.
+func TestCompoundGetsThePipelineThatCanBeHad(t *testing.T) {
+	for name, c := range map[string]struct {
+		indexes     bool   // the device chooses among storage buffers
+		descriptors uint32 // that it has
+	}{
+		"the device cannot":                    {false, 8},
+		"too few descriptors for two launches": {true, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mode := memoryModes[1]
+			d := newFakeDeviceWith(t, oneQueue, mode.memory, 1)
+			d.props.Features.StorageBufferArrayDynamicIndexing = c.indexes
+			d.props.Limits.MaxPerStageDescriptorStorageBuffers = c.descriptors
+			r := newRigOn(t, d, mode)
+			defer r.close()
+			x, zero := array32(2*joinCell), array32(joinCell)
+			cells := cellsOf(x)
+			r.enter(x, zero)
+			mix := func(out []uint32) launch {
+				return launch{label: "mix", kernel: "mix", args: []arg{tofrom(out), to(zero), to(zero)}, out: [][]uint32{out}}
+			}
+			p := r.compound(mix(cells[0]), mix(cells[1]), mix(cells[0]))
+			for range 3 {
+				p.expect(true, 2)
+				r.awaitCompilations()
+			}
+			r.s.mu.Lock()
+			k := r.s.kernels.UseLocked(r.kernels["mix"])
+			r.s.mu.Unlock()
+			if k.Ready(kernel.MergingShared) == nil || k.Ready(kernel.MergingOwn) != nil {
+				t.Error("the pipeline for launches that bind the same is not there, or there is another one")
+			}
+			k.Release()
+			r.exit(x, zero)
+		})
+	}
+}
+
+// awaitCompilations waits for what is compiled in the background.
+func (r *rig) awaitCompilations() {
+	for {
+		r.s.mu.Lock()
+		underWay := r.s.kernels.CompilingLocked()
+		r.s.mu.Unlock()
+		if len(underWay) == 0 {
+			return
+		}
+		for _, c := range underWay {
+			<-c.Done()
+		}
+	}
+}
