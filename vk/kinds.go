@@ -8,8 +8,8 @@ import (
 // Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
 // (see PipelineOptions.Merges). kinds are those of a stream.
 type kinds struct {
-	// first has the number of words before the first dispatch of each kind, of which there are count. It
-	// takes little memory, because a batch has a stream for each level.
+	// first has the number of words before the first dispatch of each kind behind the last other operation, of
+	// which there are count. It takes little memory, because a batch has a stream for each level.
 	first [mostKinds]uint16
 	count int8
 	// others says that the stream has other operations too, or dispatches of more kinds.
@@ -58,8 +58,8 @@ func (k *kinds) dispatch(words []uint64, at int, small bool) {
 	k.count++
 }
 
-// other notes an operation that is no dispatch, or several operations.
-func (k *kinds) other() { k.others, k.repeats = true, NoRepeat }
+// other notes an operation that is no dispatch, or several operations. No dispatch behind it is merged with one before it.
+func (k *kinds) other() { k.count, k.others, k.repeats = 0, true, NoRepeat }
 
 // alike reports whether two dispatches, each at the beginning of words, are of one kind.
 func alike(a, b []uint64) bool {

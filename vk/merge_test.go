@@ -284,7 +284,16 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
 	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
 	step(shared, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
-	step(no, func() { s.Barrier(between) })
+	for _, other := range []func(){
+		func() { s.Barrier(between) },
+		func() { s.Fill(1, 0, 4, 0) },
+		func() { s.Append(&appended) },
+	} {
+		// Dispatches before another operation and behind it do not stand side by side.
+		step(no, other)
+		step(no, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+		step(shared, func() { s.Dispatch(p, b, nil, [3]uint32{}, one) })
+	}
 	step(no, s.Reset)
 	for range 2 {
 		step(no, func() { s.Dispatch(p, b, nil, [3]uint32{}, [3]uint32{1, 1, 2}) })
