@@ -491,5 +491,20 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 			t.Errorf("a number %s: %v", name, err)
 		}
 	}
+	// A launch has no more push constants than its place among those of the dispatch takes.
+	shared := p
+	merge(t, d, &shared, "group", o, true)
+	own := p
+	own.Merging = second.Merging
+	for name, p := range map[string]Pipeline{"own": own, "shared": shared} {
+		p.PushConstants = 16 // what the stream says
+		var s Stream
+		for range 2 {
+			s.Dispatch(p, []BufferRange{all(b)}, append(push(1, 1), push(1, 1)...), [3]uint32{}, [3]uint32{1, 1, 1})
+		}
+		if _, _, err := d.Queues()[0].scan(&s); !errors.Is(err, ErrInvalid) {
+			t.Errorf("too many push constants, %s bindings: %v", name, err)
+		}
+	}
 	d.DestroyPipeline(second)
 }
