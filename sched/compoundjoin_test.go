@@ -9,6 +9,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // compoundRun is a Compound of launches that is run again and again.
@@ -180,6 +181,27 @@ func TestCommandsAreForTheItems(t *testing.T) {
 	}
 	r.exit(ab, c, filler)
 	r.expect("x", x, filled(len(x), 3)...)
+}
+
+// A kernel finds the length of its construct's item, and not that of the items that are one.
+func TestLaunchBindsItsPartOfAnItem(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x := array32(4 * joinCell)
+	r.enter(x)
+	p := r.compound(addTo(x[:joinCell]), addTo(x[joinCell:3*joinCell]), addTo(x[3*joinCell:]))
+	p.expect(true, 1)
+	var sizes []uint64
+	for op := range p.c.commands.Ops() {
+		if op.Code == vk.OpDispatch {
+			sizes = append(sizes, op.Bindings[0].Size/4)
+		}
+	}
+	slices.Sort(sizes)
+	if want := []uint64{joinCell, joinCell, 2 * joinCell}; !slices.Equal(sizes, want) {
+		t.Errorf("the launches bind %d words, want %d", sizes, want)
+	}
+	r.exit(x)
 }
 
 // Joined depend items match what the items match.
