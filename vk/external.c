@@ -34,6 +34,13 @@ int32_t vko_is_stream(int32_t fd)
 
 #endif
 
+// exported returns the result of an export. A driver that duplicates a descriptor of its own, as lavapipe
+// does, does not notice that the process can open no more files.
+static int32_t exported(int32_t result, int32_t fd)
+{
+	return result == VKO_SUCCESS && fd < 0 ? VKO_ERROR_TOO_MANY_OBJECTS : result;
+}
+
 int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd)
 {
 	const vkoMemoryGetFdInfoKHR info = {
@@ -41,7 +48,8 @@ int32_t vko_memory_export(const vko_device *d, vkoHandle memory, int32_t *fd)
 		.memory = memory,
 		.handleType = VKO_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT,
 	};
-	return d->GetMemoryFdKHR(d->handle, &info, fd);
+	int32_t result = d->GetMemoryFdKHR(d->handle, &info, fd);
+	return exported(result, *fd);
 }
 
 static int32_t create(const vko_device *d, int32_t semaphore_type, const void *chain, vkoHandle *out)
@@ -74,7 +82,8 @@ int32_t vko_semaphore_export(const vko_device *d, vkoHandle semaphore, int32_t *
 		.semaphore = semaphore,
 		.handleType = VKO_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
 	};
-	return d->GetSemaphoreFdKHR(d->handle, &info, fd);
+	int32_t result = d->GetSemaphoreFdKHR(d->handle, &info, fd);
+	return exported(result, *fd);
 }
 
 int32_t vko_semaphore_import(const vko_device *d, int32_t type, int32_t fd, vkoHandle *out)

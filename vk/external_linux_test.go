@@ -311,8 +311,8 @@ func TestExportOfABlockThatIsDestroyedMeanwhile(t *testing.T) {
 }
 
 // An import into a process that can open no more files fails for want of them, and not because the device
-// does not support it.
-func TestImportWhereNoFileCanBeOpened(t *testing.T) {
+// does not support it. An export there fails, with an error that is the driver's choice.
+func TestExportAndImportWhereNoFileCanBeOpened(t *testing.T) {
 	d := openDevice(t, DeviceOptions{InteropQueues: -1})
 	features := d.Properties().Features
 	semaphores := features.ExternalBinaryFd
@@ -329,6 +329,13 @@ func TestImportWhereNoFileCanBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = syscall.Close(block) }()
+	var exportable Semaphore
+	if semaphores {
+		if exportable, err = d.CreateExportableSemaphore(BinarySemaphore); err != nil {
+			t.Fatal(err)
+		}
+		defer d.DestroySemaphore(exportable)
+	}
 	checkDescriptors(t, func() {
 		// No descriptor from the lowest one that is free on may be opened.
 		free, err := syscall.Dup(block)
@@ -348,9 +355,12 @@ func TestImportWhereNoFileCanBeOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, memory := d.ImportBlockFd(block, 64, hostType(d))
-		var semaphore error
+		file, exported := d.ExportBlock(b)
+		var semaphore, exportedSemaphore error
+		semaphoreFile := -1
 		if semaphores {
 			_, semaphore = d.ImportSemaphore(BinarySemaphore, block)
+			semaphoreFile, exportedSemaphore = d.ExportSemaphore(exportable)
 		}
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
@@ -360,6 +370,12 @@ func TestImportWhereNoFileCanBeOpened(t *testing.T) {
 		}
 		if semaphores && (!errors.Is(semaphore, ErrOutOfMemory) || errors.Is(semaphore, ErrUnsupported)) {
 			t.Errorf("import a semaphore: %v", semaphore)
+		}
+		if file != -1 || exported == nil {
+			t.Errorf("export a block: %d, %v", file, exported)
+		}
+		if semaphores && (semaphoreFile != -1 || exportedSemaphore == nil) {
+			t.Errorf("export a semaphore: %d, %v", semaphoreFile, exportedSemaphore)
 		}
 	})
 }
