@@ -116,12 +116,13 @@ one-processor:
 	GOMAXPROCS=1 DRIVERS=lavapipe scripts/test -short -count 1 -timeout 300s . ./sched ./tests ./cmd/vkomp-demo
 
 # What has to hold of the runtime's state is checked after every change, and the order of
-# locks wherever one is taken.
-invariants:
+# locks wherever one is taken. With many queues an interop object has one to itself.
+invariants: layers
 	scripts/setup test
 	$(GO) test -short -tags invariants -skip Allocat ./memory ./sched ./sched/allocation ./sched/order ./sched/pipeline ./sched/trace ./sched/transfer ./internal/...
 	$(GO) test -short -tags invariants ./tasks -run Transition
 	DRIVERS=lavapipe scripts/test -short -tags invariants . -run 'Close|Pause|Interop|Taskgroup|Associat|Pin|HostMemory|FreeOf'
+	DRIVERS=lavapipe LAYER=manyqueue scripts/test -short -tags invariants . -run Interop
 
 # Goroutines are late at random wherever they take or release a lock, so that what depends on how fast they are shows
 # in a few runs, and not some day on a busy machine. For whoever changes goroutines, or a test that has several. It is no

@@ -99,6 +99,9 @@ func (l lock) Lock() { l <- struct{}{} }
 // Unlock implements sync.Locker.
 func (l lock) Unlock() { <-l }
 
+// held reports whether somebody has the lock.
+func (l lock) held() bool { return len(l) > 0 }
+
 func newMachine() *machine {
 	return &machine{semaphores: map[vk.Semaphore]*semaphore{}, destroyed: map[vk.Semaphore]uint64{}, held: map[vk.Semaphore]string{}}
 }
@@ -534,6 +537,8 @@ type scheduler struct {
 	// lost is the error with which the device was lost, and device is told of it.
 	lost   error
 	device *foreign.Device
+	// asked, if not nil, is called when Lost is.
+	asked func()
 	// failing waits for the goroutine that fails all tasks after the loss.
 	failing sync.WaitGroup
 	// jobs are the tasks that are not complete, and made are all tasks by their labels.
@@ -543,6 +548,9 @@ type scheduler struct {
 
 // Lost implements foreign.Scheduler.
 func (s *scheduler) Lost() error {
+	if s.asked != nil {
+		s.asked()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost

@@ -529,6 +529,32 @@ func TestSubmitThatWaitsForItsQueueWhileTheRuntimeCloses(t *testing.T) {
 	})
 }
 
+// The scheduler's lock is taken before that of a queue, so Submit does not ask the scheduler about a loss while it holds the
+// lock of the object's own queue.
+func TestSubmitDoesNotAskTheSchedulerWithTheQueueHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(1)
+		o := initialise(t, r.device, interop.TypeTargetSync)
+		asked, called := 0, false
+		r.scheduler.asked = func() {
+			asked++
+			if r.own[0].lock.held() {
+				t.Error("the scheduler was asked with the lock held")
+			}
+		}
+		succeed(t, o.Submit(t.Context(), func(uintptr) error {
+			called = r.own[0].lock.held()
+			return nil
+		}))
+		if asked == 0 || !called {
+			t.Errorf("the scheduler was asked %d times; the function was called with the lock held: %t", asked, called)
+		}
+		r.scheduler.asked = nil
+		r.settle()
+		r.free(t)
+	})
+}
+
 // settle lets the device, and the goroutines that signal in place of foreign work, finish.
 func (r *rig) settle() {
 	for {

@@ -112,8 +112,8 @@ func (seq *sequence) submit(ctx context.Context, f func(queue uintptr) error) (e
 	}
 	return seq.lend(func(queue uintptr) error {
 		// The runtime may have begun to close while the lock was awaited. It takes the lock, too, before it destroys
-		// the device.
-		if err := seq.usable(); err != nil {
+		// the device. The scheduler, whose lock comes before that of a queue, is not asked about a loss again.
+		if err := seq.open(); err != nil {
 			return err
 		}
 		return f(queue)
@@ -172,13 +172,21 @@ func (seq *sequence) lend(f func(queue uintptr) error) error {
 // runtime is being closed, or the device is lost. Who adds a step asks with the device's order
 // held, as Device.Withdraw holds it, so that no step is added after that.
 func (seq *sequence) usable() error {
+	if err := seq.open(); err != nil {
+		return err
+	}
+	return seq.lost()
+}
+
+// open is usable but for the loss of the device. It takes no lock.
+func (seq *sequence) open() error {
 	switch {
 	case seq.destroyed.Load():
 		return fmt.Errorf("%w: %s was destroyed", ErrInvalid, seq.name)
 	case seq.device.closing.Load():
 		return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, seq.name)
 	}
-	return seq.lost()
+	return nil
 }
 
 // gatherLocked adds a step for what was submitted to the object's own queue, behind which it
