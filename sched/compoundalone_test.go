@@ -20,6 +20,7 @@ type compoundPair struct {
 
 func (r *rig) pairs(x, y []uint32) *compoundPair {
 	r.watches = false
+	r.compileMerging("add")
 	p := &compoundPair{r: r}
 	for i, s := range [][]uint32{x, y} {
 		p.regions[i] = launch{label: "add", kernel: "add", args: []arg{tofrom(s)}, constant: 1, out: [][]uint32{s}}

@@ -24,15 +24,15 @@ func TestCompoundGetsThePipelineThatCanBeHad(t *testing.T) {
 			r := newRigOn(t, d, mode)
 			defer r.close()
 			r.d.report = func(string) {} // it takes what a launch binds for what it writes, and nothing orders these
-			x, zero := array32(2*joinCell), array32(joinCell)
+			x, zero := array32(3*joinCell), array32(joinCell)
 			cells := cellsOf(x)
 			r.enter(x, zero)
 			mix := func(out []uint32) launch {
 				return launch{label: "mix", kernel: "mix", args: []arg{tofrom(out), to(zero), to(zero)}}
 			}
-			p := r.compound(mix(cells[0]), mix(cells[1]), mix(cells[0]))
+			p := r.compound(mix(cells[0]), mix(cells[2]), mix(cells[2]))
 			for range 3 {
-				p.expect(true, 2)
+				p.expect(true, 3)
 				r.awaitCompilations()
 			}
 			r.s.mu.Lock()
@@ -45,6 +45,23 @@ func TestCompoundGetsThePipelineThatCanBeHad(t *testing.T) {
 			r.exit(x, zero)
 		})
 	}
+}
+
+// compileMerging has all pipelines of a kernel compiled that merge, so that its commands are not encoded anew later because one is
+// there.
+func (r *rig) compileMerging(name string) {
+	r.t.Helper()
+	r.s.mu.Lock()
+	k := r.s.kernels.UseLocked(r.kernels[name])
+	r.s.mu.Unlock()
+	defer k.Release()
+	for merging := kernel.Merging; merging < kernel.Pipelines; merging++ {
+		r.awaitCompilations()
+		r.s.mu.Lock()
+		k.MergeLocked(merging, r.s.props, assumedReplays)
+		r.s.mu.Unlock()
+	}
+	r.awaitCompilations()
 }
 
 // awaitCompilations waits for what is compiled in the background.

@@ -163,12 +163,21 @@ func (s *Scheduler) mergeLocked(stream *vk.Stream, k *pipeline.Kernel, times int
 	if repeat == vk.NoRepeat || s.general {
 		return
 	}
-	merging := kernel.MergingOwn
-	if repeat == vk.RepeatSharedBindings {
-		merging = kernel.MergingShared
-	} else if !s.mergesOwn {
+	switch repeat {
+	case vk.RepeatSharedBindings:
+		s.compileMergingLocked(kernel.MergingShared, k, times)
 		return
+	case vk.RepeatSpacedBindings:
+		s.compileMergingLocked(kernel.MergingSpaced, k, times)
+		// Others are perhaps not spaced, such as those at the ends of an array.
 	}
+	if s.mergesOwn {
+		s.compileMergingLocked(kernel.MergingOwn, k, times)
+	}
+}
+
+// compileMergingLocked has one of the pipelines compiled that merge, unless it is there.
+func (s *Scheduler) compileMergingLocked(merging int, k *pipeline.Kernel, times int) {
 	if k.Ready(merging) == nil && s.refusalLocked() == nil {
 		k.MergeLocked(merging, s.props, times)
 	}

@@ -241,3 +241,89 @@ func TestKernelsWithTheSameSlicesAreMerged(t *testing.T) {
 		})
 	}
 }
+
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/tile.spv testdata/tile.comp
+
+//go:embed testdata/tile.spv
+var tileModule []byte
+
+// Kernels on the tiles of an array, which lie at equal distances, go to the device many in a dispatch, though the device
+// binds few buffers at once. Each has its own tiles; those at the ends of the array have theirs elsewhere.
+func TestKernelsOnTilesAreMerged(t *testing.T) {
+	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
+		t.Run(debug, func(t *testing.T) {
+			vktest.Layers(t, "record")
+			log := filepath.Join(t.TempDir(), "log")
+			t.Setenv("VKOMP_RECORD", log)
+			rt := vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks)
+			ctx, limit := t.Context(), time.Now().Add(time.Minute)
+			k, err := rt.NewKernel(vkomp.KernelSource{Name: "tile", SPIRV: tileModule})
+			succeed(t, err)
+			const tiles, words, steps = 60, 64, 24
+			var rows, want [2][]uint32
+			for i := range rows {
+				rows[i], want[i] = make([]uint32, tiles*words), make([]uint32, tiles*words)
+			}
+			for i := range rows[0] {
+				rows[0][i], want[0][i] = uint32(i), uint32(i)
+			}
+			tile := func(row []uint32, p int) []uint32 {
+				p = (p + tiles) % tiles
+				return row[p*words : (p+1)*words]
+			}
+			step := func(ctx context.Context, n int) {
+				from, to := n%2, (n+1)%2
+				for p := range tiles {
+					left, here, right, next := tile(rows[from], p-1), tile(rows[from], p), tile(rows[from], p+1), tile(rows[to], p)
+					succeed(t, rt.Target(ctx, vkomp.Target{
+						Kernel: k, Range: vkomp.Range{X: words}, NoWait: true,
+						Args:   []vkomp.Arg{vkomp.To(left), vkomp.To(here), vkomp.To(right), vkomp.From(next), vkomp.Value(uint32(p + 1))},
+						Depend: []vkomp.Depend{vkomp.In(left), vkomp.In(here), vkomp.In(right), vkomp.Out(next)},
+					}))
+				}
+			}
+			means := func(n int) {
+				from, to := want[n%2], want[(n+1)%2]
+				for p := range tiles {
+					for i := range words {
+						tile(to, p)[i] = (tile(from, p-1)[i]+2*tile(from, p)[i]+3*tile(from, p+1)[i])*uint32(p+1) + words
+					}
+				}
+			}
+			var records vkomp.TaskgraphRecords
+			succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(rows[0]), vkomp.ToFrom(rows[1])}}, func(ctx context.Context) error {
+				for n := 0; n < steps; n += 2 {
+					// Half of the steps are replayed.
+					if both := func(ctx context.Context) error { step(ctx, n); step(ctx, n+1); return nil }; n < steps/2 {
+						succeed(t, both(ctx))
+					} else if err := rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records}, both); err != nil {
+						return err
+					}
+					means(n)
+					means(n + 1)
+					if err := rt.Taskwait(ctx); err != nil {
+						return err
+					}
+					if debug != "path=general" {
+						awaitMerging(rt, limit)
+					}
+				}
+				return nil
+			}))
+			launched := rt.Stats().Dispatches
+			succeed(t, rt.Close())
+			if !slices.Equal(rows[0], want[0]) || !slices.Equal(rows[1], want[1]) {
+				t.Error("the kernels have written something else")
+			}
+			dispatches := keptOrder(t, log).Sum().Dispatches
+			switch {
+			case launched != tiles*steps:
+				t.Errorf("%d launches", launched)
+			case debug == "path=general" && dispatches != launched:
+				t.Errorf("%d launches in %d dispatches, want as many", launched, dispatches)
+			case debug == "path=any" && dispatches >= launched/4:
+				t.Errorf("%d launches in %d dispatches", launched, dispatches)
+			}
+		})
+	}
+}

@@ -89,7 +89,7 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 	if (number != 0) {
 		const vko_merging *m = vko_merging_at(d, number);
 		if (m == NULL || m->merged != w[1] || m->mask != binding_mask(w) || !takes(&m->own, push) ||
-			!takes(&m->shared, push))
+			!takes(&m->shared, push) || !takes(&m->spaced, push))
 			return vko_refuse(fault, "word %llu: dispatch: %u names no pipeline that merges its launches",
 				at, number);
 	}
@@ -123,8 +123,21 @@ static bool binds_same(const uint64_t *w, const uint64_t *other)
 	return memcmp(w + DISPATCH_WORDS, other + DISPATCH_WORDS, sizeof *w * RANGE_WORDS * op_bindings(w)) == 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+// Whether dispatch number k behind the one at w binds parts at k times the distances at which the next one does, with
+// no gap between them, and the elements of each begin where those of the whole do: then one descriptor has all of them,
+// and nothing else.
+static bool binds_next(const vko_device *d, const vko_merging *m, const uint64_t *w, const uint64_t *other, uint64_t k)
+{
+	const uint64_t *first = w + DISPATCH_WORDS, *second = first + op_words(w), *range = other + DISPATCH_WORDS;
+	for (uint32_t b = 0; b < op_bindings(w); b++, first += RANGE_WORDS, second += RANGE_WORDS, range += RANGE_WORDS) {
+		const uint64_t size = first[2], distance = second[1] - first[1]; // large if the second is before the first
+		if (range[0] != first[0] || range[2] != size || distance > size ||
+			range[1] != first[1] + k * distance || k * distance + size > d->limits.storage_range ||
+			distance % m->bytes[b] != 0 || size % m->bytes[b] != 0)
+			return false;
+	}
+	return true;
+}
 
 // Successive dispatches that one does with a variant of their pipeline, or a dispatch that is recorded alone,
 // without a variant.
@@ -133,7 +146,9 @@ typedef struct run {
 	const vko_variant *variant;
 } run;
 
-// The run that begins with the dispatch at w: with the variant that takes more of those behind it, and of two that
+static run longer(run a, run b) { return b.dispatches > 1 && b.dispatches >= a.dispatches ? b : a; }
+
+// The run that begins with the dispatch at w: with the variant that takes more of those behind it, and of those that
 // take as many with the one that binds less.
 static run run_at(const vko_device *d, const uint64_t *w, const uint64_t *end)
 {
@@ -141,20 +156,21 @@ static run run_at(const vko_device *d, const uint64_t *w, const uint64_t *end)
 	const run alone = { 1, NULL };
 	if (m == NULL)
 		return alone;
-	const uint64_t furthest = most(m->own.launches, m->shared.launches);
-	const uint64_t *next = w + op_words(w);
-	uint64_t all = 1, same = 1; // dispatches that are merged, and of these from w on those that bind the same
-	for (; all < furthest && next < end && merges(w, next); all++, next += op_words(w)) {
-		if (same == all && binds_same(w, next))
-			same++;
-		else if (all >= m->own.launches)
+	// Dispatches that could be merged, and of these from w on those that each variant takes.
+	uint32_t all = 1, own = 1, shared = 1, spaced = 1;
+	for (const uint64_t *next = w + op_words(w); next < end && merges(w, next); all++, next += op_words(w)) {
+		const bool takes_own = all < m->own.launches;
+		const bool takes_shared = shared == all && all < m->shared.launches && binds_same(w, next);
+		const bool takes_spaced = spaced == all && all < m->spaced.launches && binds_next(d, m, w, next, all);
+		if (!takes_own && !takes_shared && !takes_spaced)
 			break;
+		own += takes_own;
+		shared += takes_shared;
+		spaced += takes_spaced;
 	}
-	const run own = { (uint32_t)least(all, m->own.launches), &m->own };
-	const run shared = { (uint32_t)least(same, m->shared.launches), &m->shared };
-	if (shared.dispatches > 1 && shared.dispatches >= own.dispatches)
-		return shared;
-	return own.dispatches > 1 ? own : alone;
+	run best = longer(alone, (run){ own, &m->own });
+	best = longer(best, (run){ spaced, &m->spaced });
+	return longer(best, (run){ shared, &m->shared });
 }
 
 // What a stream that has been checked needs from a descriptor pool.
@@ -181,6 +197,9 @@ static const vkoBufferCopy *copy_regions(const uint64_t *w)
 }
 
 static uint32_t copy_region_count(const uint64_t *w) { return (op_words(w) - COPY_WORDS) / REGION_WORDS; }
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 // Whether any byte is both read and written. The ends have been checked not to wrap around.
 // Both sides are visited in ascending order: a region overlaps the other side exactly if it
@@ -437,6 +456,24 @@ static void bind_program(const vko_device *d, void *commands, const program *p, 
 	}
 }
 
+// Binds what spaced dispatches have of each buffer, and writes into words how far apart their parts are, and how long,
+// in elements.
+static int32_t bind_spaced(const vko_device *d, void *commands, vkoHandle pool, const program *p, const vko_merging *m,
+	const uint64_t *w, uint32_t dispatches, uint32_t *words, vko_fault *fault)
+{
+	const uint32_t bindings = op_bindings(w);
+	uint64_t whole[DISPATCH_WORDS + RANGE_WORDS * MAX_BINDINGS];
+	memcpy(whole, w, sizeof *w * (DISPATCH_WORDS + RANGE_WORDS * bindings));
+	for (uint32_t b = 0; b < bindings; b++) {
+		uint64_t *range = whole + DISPATCH_WORDS + RANGE_WORDS * b;
+		const uint64_t distance = w[op_words(w) + DISPATCH_WORDS + RANGE_WORDS * b + 1] - range[1];
+		words[2 * b] = (uint32_t)(distance / m->bytes[b]);
+		words[2 * b + 1] = (uint32_t)(range[2] / m->bytes[b]);
+		range[2] += distance * (dispatches - 1);
+	}
+	return bind_buffers(d, commands, pool, p, whole, 1, fault);
+}
+
 // Binds the buffers of a dispatch by a program without arrays, unless they are bound.
 static int32_t bind_same(const vko_device *d, void *commands, vkoHandle pool, const program *p, const uint64_t *w,
 	bound *now, vko_fault *fault)
@@ -487,26 +524,30 @@ static int32_t record_run(const vko_device *d, void *commands, vkoHandle pool, c
 		.set_layout = v->set_layout,
 		.elements = v->elements,
 	};
+	const vko_merging *m = vko_merging_at(d, merging_number(w));
 	const uint32_t bindings = op_bindings(w);
+	uint32_t push[VKO_MERGED_PUSH_BYTES / 4] = { 0 };
 	bind_program(d, commands, &p, now);
 	now->push = NULL;
-	if (v->elements == 1) {
-		if (bind_same(d, commands, pool, &p, w, now, fault))
-			return 1;
+	int32_t failed = 0;
+	if (v == &m->shared) {
+		failed = bind_same(d, commands, pool, &p, w, now, fault);
 	} else {
 		now->ranges = NULL;
-		if (bindings > 0 && bind_buffers(d, commands, pool, &p, w, these.dispatches, fault))
-			return 1;
+		if (v == &m->spaced)
+			failed = bind_spaced(d, commands, pool, &p, m, w, these.dispatches, push, fault);
+		else if (bindings > 0)
+			failed = bind_buffers(d, commands, pool, &p, w, these.dispatches, fault);
 	}
-	if (push_size(w) > 0) {
-		unsigned char push[VKO_MERGED_PUSH_BYTES] = { 0 };
-		const uint64_t *from = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * bindings;
-		for (uint32_t k = 0; k < these.dispatches; k++, from += op_words(w))
-			memcpy(push + (size_t)k * v->stride, from, push_size(w));
-		// All of them, because the shader could use all.
-		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, v->launches * v->stride,
-			push);
-	}
+	if (failed)
+		return 1;
+	const uint64_t *from = w + DISPATCH_WORDS + (size_t)RANGE_WORDS * bindings;
+	for (uint32_t k = 0; k < these.dispatches && push_size(w) > 0; k++, from += op_words(w))
+		memcpy((unsigned char *)push + v->base + (size_t)k * v->stride, from, push_size(w));
+	// All of them, because the shader could use all.
+	const uint32_t pushed = v->base + v->launches * v->stride;
+	if (pushed > 0)
+		d->CmdPushConstants(commands, p.layout, VKO_SHADER_STAGE_COMPUTE_BIT, 0, pushed, push);
 	d->CmdDispatch(commands, high(w[6]), low(w[7]), these.dispatches);
 	return 0;
 }

@@ -1,9 +1,6 @@
 package vk
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
 // (see PipelineOptions.Merges). kinds are those of a stream.
@@ -11,6 +8,8 @@ type kinds struct {
 	// first has the number of words before the first dispatch of each kind behind the last other operation, of
 	// which there are count. It takes little memory, because a batch has a stream for each level.
 	first [mostKinds]uint16
+	// last has that before the last dispatch of each kind.
+	last  [mostKinds]uint16
 	count int8
 	// others says that the stream has other operations too, or dispatches of more kinds.
 	others bool
@@ -32,6 +31,9 @@ const (
 	RepeatOwnBindings
 	// RepeatSharedBindings: yes, and both bind the same.
 	RepeatSharedBindings
+	// RepeatSpacedBindings: yes, and each buffer of this one begins where that of the earlier one does, in it or at its
+	// end, and is as large.
+	RepeatSpacedBindings
 )
 
 // dispatch notes a dispatch, the words from at on. small says that it could be merged with others.
@@ -43,10 +45,10 @@ func (k *kinds) dispatch(words []uint64, at int, small bool) {
 			continue
 		}
 		if small {
-			k.repeats = RepeatOwnBindings
-			if end := dispatchWords + rangeWords*int(first[0]>>headerBindingsShift&(1<<24-1)); slices.Equal(first[dispatchWords:end], words[at+dispatchWords:at+end]) {
-				k.repeats = RepeatSharedBindings
-			}
+			k.repeats = repeat(words[k.last[i]:], words[at:])
+		}
+		if at <= math.MaxUint16 {
+			k.last[i] = uint16(at)
 		}
 		return
 	}
@@ -54,8 +56,23 @@ func (k *kinds) dispatch(words []uint64, at int, small bool) {
 		k.others = true
 		return
 	}
-	k.first[k.count] = uint16(at)
+	k.first[k.count], k.last[k.count] = uint16(at), uint16(at)
 	k.count++
+}
+
+// repeat says how a dispatch repeats an earlier one of its kind.
+func repeat(earlier, d []uint64) Repeat {
+	r := RepeatSharedBindings
+	end := dispatchWords + rangeWords*int(d[0]>>headerBindingsShift&(1<<24-1))
+	for i := dispatchWords; i < end; i += rangeWords {
+		switch distance := d[i+1] - earlier[i+1]; {
+		case d[i] != earlier[i] || d[i+2] != earlier[i+2] || distance > d[i+2]:
+			return RepeatOwnBindings
+		case distance != 0:
+			r = RepeatSpacedBindings
+		}
+	}
+	return r
 }
 
 // other notes an operation that is no dispatch, or several operations. No dispatch behind it is merged with one before it.
@@ -67,7 +84,7 @@ func alike(a, b []uint64) bool {
 }
 
 // Repeats says of the last operation whether it is a dispatch that one dispatch could do together with an
-// earlier one. That they bind the same it says if this one and the first of its kind do.
+// earlier one, and compares with the last of these what it binds.
 func (s *Stream) Repeats() Repeat { return s.kinds.repeats }
 
 // AppendUnordered appends the operations of t, none of which is ordered before another one, in an order

@@ -19,12 +19,12 @@ import (
 
 // merge gives a pipeline that newPipeline has made of the same options one that does several dispatches
 // of it at once, which bind the same or what is their own, and returns the largest number of these.
-func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions, shared bool) (launches int) {
+func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions, bindings spirv.MergedBindings) (launches int) {
 	t.Helper()
-	if !shared && !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
+	if bindings == spirv.OwnBindings && !d.Properties().Supports(spirv.CapabilityStorageBufferArrayDynamicIndexing) {
 		t.Skipf("device %q cannot index arrays of descriptors", d.Properties().Name)
 	}
-	o = merged(t, d, *p, name, o, shared)
+	o = merged(t, d, *p, name, o, bindings)
 	v, err := d.CreatePipeline(o)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func merge(t *testing.T, d *Device, p *Pipeline, name string, o PipelineOptions,
 }
 
 // merged returns the options of a pipeline that merges dispatches of p.
-func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions, shared bool) PipelineOptions {
+func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions, bindings spirv.MergedBindings) PipelineOptions {
 	t.Helper()
 	var code []byte
 	for _, w := range shader(t, name) {
@@ -46,7 +46,7 @@ func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions,
 		t.Fatal(err)
 	}
 	v, err := spirv.Merge(m, "main", spirv.MergeOptions{
-		SharedBindings: shared, Launches: MaxMergedLaunches,
+		Bindings: bindings, Launches: MaxMergedLaunches,
 		Descriptors: min(MaxBindings, d.Properties().Limits.MaxPerStageDescriptorStorageBuffers),
 		PushBytes:   min(MaxMergedPush, d.Properties().Limits.MaxPushConstantsSize),
 	})
@@ -54,23 +54,27 @@ func merged(t *testing.T, d *Device, p Pipeline, name string, o PipelineOptions,
 		t.Fatal(err)
 	}
 	o.Code, o.Entry, o.Label = v.Words, "main", name+", merged"
-	o.Merges, o.Launches, o.Stride, o.SharedBindings = p, v.Launches, v.Stride, shared
-	o.PushConstants = v.Launches * v.Stride
+	o.Merges, o.Launches, o.Base, o.Stride, o.LaunchBindings, o.Elements = p, v.Launches, v.Base, v.Stride, bindings, v.Elements
+	o.PushConstants = v.Base + v.Launches*v.Stride
 	return o
 }
 
 // Random streams do the same with merged dispatches as without. Between two barriers each dispatch
 // writes words of its own, and reads a part that nothing writes.
 func TestMergedDispatchesDoTheSame(t *testing.T) {
-	for name, shared := range map[string][]bool{"own bindings": {false}, "shared bindings": {true}, "both": {false, true}, "both, made the other way round": {true, false}} {
+	for name, all := range map[string][]spirv.MergedBindings{
+		"own": {spirv.OwnBindings}, "shared": {spirv.SharedBindings}, "spaced": {spirv.SpacedBindings},
+		"own and shared": {spirv.OwnBindings, spirv.SharedBindings},
+		"all":            {spirv.SpacedBindings, spirv.SharedBindings, spirv.OwnBindings},
+	} {
 		t.Run(name, func(t *testing.T) {
-			withBothBindings(t, func(t *testing.T, d *Device) { checkMergedDispatches(t, d, shared) })
+			withBothBindings(t, func(t *testing.T, d *Device) { checkMergedDispatches(t, d, all) })
 		})
 	}
 }
 
 // checkMergedDispatches has pipelines merge dispatches that bind the same, their own, or both.
-func checkMergedDispatches(t *testing.T, d *Device, shared []bool) {
+func checkMergedDispatches(t *testing.T, d *Device, all []spirv.MergedBindings) {
 	kernels := []struct {
 		name string
 		o    PipelineOptions
@@ -80,26 +84,30 @@ func checkMergedDispatches(t *testing.T, d *Device, shared []bool) {
 		{"gaps", PipelineOptions{Bindings: []uint32{1, 4, 31}}},
 		{"lengths", PipelineOptions{Bindings: []uint32{0, 1, 2}}},
 		{"place", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}},
+		{"parts", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 4}},
 	}
 	var alone, together []Pipeline
 	for _, k := range kernels {
 		p := newPipeline(t, d, k.name, k.o)
 		alone = append(alone, p)
-		for _, s := range shared {
+		for _, s := range all {
+			if k.name == "lengths" && s == spirv.SpacedBindings {
+				continue // a buffer of it has more than an array
+			}
 			if n := merge(t, d, &p, k.name, k.o, s); n < 2 {
 				t.Fatalf("%s: only %d launches", k.name, n)
 			}
 		}
 		together = append(together, p)
 	}
-	const parts, words = 96, 64
+	const parts, words, row = 96, 64, 40 // a row has parts that stand side by side
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for round := range 40 {
 		var want []uint32
 		for _, pipelines := range [][]Pipeline{alone, together} {
 			random := rand.New(rand.NewPCG(seed, uint64(round)))
-			b, data := newBlock(t, d, 2*parts*words)
+			b, data := newBlock(t, d, 2*(parts+row)*words)
 			for k := range data {
 				data[k] = uint32(k%7 + 1)
 			}
@@ -108,15 +116,27 @@ func checkMergedDispatches(t *testing.T, d *Device, shared []bool) {
 			}
 			var s, unordered Stream
 			for level := range 3 {
-				from, to := level%2*parts, (1-level%2)*parts
+				from, to := level%2*(parts+row), (1-level%2)*(parts+row)
 				unordered.Reset()
-				free := random.Perm(parts)
+				free, rows := random.Perm(parts), row
 				for len(free) >= 3 && random.IntN(12) > 0 {
 					kind, count := random.IntN(len(pipelines)), 1+random.IntN(40)
 					groups := [3]uint32{1 + random.Uint32N(2), 1, 1}
 					if kind == 4 {
 						places(&unordered, pipelines[4], random, count, part(from+random.IntN(parts)), part(to+free[0]), part(to+free[1]))
 						free = free[2:]
+						continue
+					}
+					if kind == 5 {
+						count = min(count, rows)
+						rows -= count
+						wild := int32(0)
+						if d.Properties().Features.RobustBufferAccess2 {
+							wild = random.Int32N(9) - 4
+						}
+						half := max(words*4/2, uint64(d.Properties().Limits.MinStorageBufferOffsetAlignment))
+						step := []uint64{0, half, words * 4, 2 * words * 4}[random.IntN(4)]
+						inRow(&unordered, pipelines[5], random, count, part(from), step, part(to+parts+rows), wild)
 						continue
 					}
 					for ; count > 0 && len(free) >= 3; count-- {
@@ -162,6 +182,27 @@ func checkMergedDispatches(t *testing.T, d *Device, shared []bool) {
 				}
 			}
 		}
+	}
+}
+
+// inRow appends dispatches of the kernel parts, which write one part each, side by side but for some exceptions, and read parts with
+// step bytes from one to the next.
+func inRow(s *Stream, p Pipeline, random *rand.Rand, count int, read BufferRange, step uint64, into BufferRange, wild int32) {
+	less := []uint64{0, 0, 0, 4, 8}[random.IntN(5)]
+	exceptions := 1 << (1 + 3*random.IntN(4))
+	for k := range count {
+		from, to := read, into
+		from.Offset += uint64(k) * step
+		to.Offset += uint64(k) * into.Size
+		from.Size -= less
+		to.Size -= 2 * less
+		if random.IntN(exceptions) == 0 {
+			from.Offset = read.Offset
+		}
+		if random.IntN(exceptions) == 0 {
+			to.Size -= 8
+		}
+		s.Dispatch(p, []BufferRange{from, to}, push(uint32(wild), 0)[:4], [3]uint32{}, [3]uint32{1 + uint32(less)/4, 1, 1})
 	}
 }
 
@@ -269,7 +310,7 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	other := p
 	other.Handle = 2
 	var s, appended Stream
-	const no, own, shared = NoRepeat, RepeatOwnBindings, RepeatSharedBindings
+	const no, own, shared, spaced = NoRepeat, RepeatOwnBindings, RepeatSharedBindings, RepeatSpacedBindings
 	step := func(want Repeat, f func()) {
 		t.Helper()
 		f()
@@ -280,7 +321,12 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	step(no, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
 	step(own, func() { s.Dispatch(p, []BufferRange{{1, 256, 8}}, push(3, 4), [3]uint32{}, one) })
 	step(no, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
-	step(shared, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
+	step(shared, func() { s.Dispatch(p, b, push(1, 3), [3]uint32{}, one) })
+	step(spaced, func() { s.Dispatch(p, []BufferRange{{1, 4, 4}}, push(1, 3), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, []BufferRange{{1, 16, 4}}, push(1, 3), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, []BufferRange{{1, 12, 4}}, push(1, 3), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, []BufferRange{{2, 12, 4}}, push(1, 3), [3]uint32{}, one) })
 	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, one) })
 	step(no, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
 	step(shared, func() { s.Dispatch(other, b, push(1, 2)[:4], [3]uint32{}, [3]uint32{2, 1, 1}) })
@@ -363,15 +409,40 @@ func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
 	o := PipelineOptions{Bindings: []uint32{1, 4, 31}}
 	alone := newPipeline(t, d, "gaps", o)
 	own, shared := alone, alone
-	launches, most := merge(t, d, &own, "gaps", o, false), merge(t, d, &shared, "gaps", o, true)
+	launches, most := merge(t, d, &own, "gaps", o, spirv.OwnBindings), merge(t, d, &shared, "gaps", o, spirv.SharedBindings)
 	both := own
-	if n := merge(t, d, &both, "gaps", o, true); n != most || n < 2*launches {
+	if n := merge(t, d, &both, "gaps", o, spirv.SharedBindings); n != most || n < 2*launches {
 		t.Fatalf("%d and %d launches, %d with arrays", n, most, launches)
 	}
-	b, _ := newBlock(t, d, 64)
+	b, _ := newBlock(t, d, 256)
 	binds := map[rune][]BufferRange{'A': {all(b), all(b), all(b)}, 'B': {all(b), all(b), {b.Buffer, 0, 4}}}
 	as := func(n int) string { return strings.Repeat("A", n) }
-	type demand struct{ alone, arrays, shared int } // dispatches
+	for i, k := range "pqrs" {
+		part := BufferRange{b.Buffer, uint64(256 * i), 256}
+		binds[k] = []BufferRange{part, part, part}
+	}
+	spaced := alone
+	if n := merge(t, d, &spaced, "gaps", o, spirv.SpacedBindings); n < 4 {
+		t.Fatalf("%d launches", n)
+	}
+	// Parts in another buffer, of no whole number of elements, and of half of the longest range.
+	limit := uint64(d.Properties().Limits.MaxStorageBufferRange) / 2 &^ 255
+	for k, r := range map[rune]BufferRange{'Q': {b.Buffer + 1, 256, 256}, 'z': {b.Buffer, 0, 254}, '0': {b.Buffer, 0, limit}, '1': {b.Buffer, limit, limit}, '2': {b.Buffer, 2 * limit, limit}} {
+		binds[k] = []BufferRange{r, r, r}
+	}
+	wide := merged(t, d, alone, "gaps", o, spirv.SpacedBindings)
+	wide.Elements = []uint32{4, 24, 4}
+	wideOnes, err := d.CreatePipeline(wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.DestroyPipeline(wideOnes) })
+	elements := alone
+	elements.Merging = wideOnes.Merging
+	binds['u'], binds['v'] = []BufferRange{{b.Buffer, 0, 264}, {b.Buffer, 0, 264}, {b.Buffer, 0, 264}}, []BufferRange{{b.Buffer, 0, 264}, {b.Buffer, 256, 264}, {b.Buffer, 0, 264}}
+	each := both
+	merge(t, d, &each, "gaps", o, spirv.SpacedBindings)
+	type demand struct{ alone, arrays, shared int } // dispatches; what spaced ones bind is as much as shared ones do
 	for _, c := range []struct {
 		name     string
 		p        Pipeline
@@ -401,6 +472,23 @@ func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
 		{"both", both, "B" + as(launches+1), demand{arrays: 1, shared: 1}},
 		{"both", both, as(most) + "BB", demand{shared: 2}},
 		{"both", both, "AB" + as(launches+4), demand{arrays: 1, shared: 1}},
+		{"spaced", spaced, "p", demand{alone: 1}},
+		{"spaced", spaced, "pqrs", demand{shared: 1}},
+		{"spaced", spaced, "ppp", demand{shared: 1}},
+		{"spaced", spaced, "pqs", demand{shared: 1, alone: 1}},
+		{"spaced", spaced, "prs", demand{alone: 1, shared: 1}},
+		{"spaced", spaced, "srqp", demand{alone: 4}},
+		{"spaced", spaced, "pqqr", demand{shared: 2}},
+		{"spaced", spaced, "ApqA", demand{alone: 2, shared: 1}},
+		{"spaced", spaced, "pQ", demand{alone: 2}},
+		{"spaced", spaced, "zz", demand{alone: 2}},
+		{"spaced", spaced, "012", demand{shared: 1, alone: 1}},
+		{"elements of 24 bytes", elements, "uu", demand{shared: 1}},
+		{"elements of 24 bytes", elements, "uv", demand{alone: 2}},
+		{"all", each, "pqrs", demand{shared: 1}},
+		{"all", each, "pp", demand{shared: 1}},
+		{"all", each, "pqrp", demand{arrays: 1}},
+		{"all", each, "sr", demand{arrays: 1}},
 	} {
 		var s Stream
 		add := func(p Pipeline, bindings string) {
@@ -430,7 +518,7 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 	d := openDevice(t, DeviceOptions{})
 	o := PipelineOptions{Bindings: []uint32{0}, PushConstants: 8}
 	p := newPipeline(t, d, "group", o)
-	good := merged(t, d, p, "group", o, false)
+	good := merged(t, d, p, "group", o, spirv.OwnBindings)
 	for name, change := range map[string]func(*PipelineOptions){
 		"one launch":           func(o *PipelineOptions) { o.Launches = 1; o.PushConstants = o.Stride },
 		"too many descriptors": func(o *PipelineOptions) { o.Launches = 33; o.Stride = 0; o.PushConstants = 0 },
@@ -439,10 +527,12 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 		"an odd stride":        func(o *PipelineOptions) { o.Stride = 10; o.Launches = 2; o.PushConstants = 20 },
 		"other push constants": func(o *PipelineOptions) { o.PushConstants -= 4 },
 		"no pipeline":          func(o *PipelineOptions) { o.Merges = Pipeline{} },
-		"shared by nothing":    func(o *PipelineOptions) { o.Merges, o.Launches, o.Stride, o.SharedBindings = Pipeline{}, 0, 0, true },
+		"shared by nothing": func(o *PipelineOptions) {
+			o.Merges, o.Launches, o.Stride, o.LaunchBindings = Pipeline{}, 0, 0, spirv.SharedBindings
+		},
 		"too many launches": func(o *PipelineOptions) {
 			o.Launches = MaxMergedLaunches + 1
-			o.Stride, o.PushConstants, o.SharedBindings = 0, 0, true
+			o.Stride, o.PushConstants, o.LaunchBindings = 0, 0, spirv.SharedBindings
 		},
 	} {
 		o := good
@@ -470,7 +560,7 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 	if _, err := d.CreatePipeline(numbered); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a second one with arrays: %v", err)
 	}
-	numbered = merged(t, d, newPipeline(t, d, "group", o), "group", o, true)
+	numbered = merged(t, d, newPipeline(t, d, "group", o), "group", o, spirv.SharedBindings)
 	numbered.Merges.Merging = second.Merging
 	if _, err := d.CreatePipeline(numbered); !errors.Is(err, ErrInvalid) {
 		t.Errorf("one of another pipeline: %v", err)
@@ -492,11 +582,12 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 		}
 	}
 	// A launch has no more push constants than its place among those of the dispatch takes.
-	shared := p
-	merge(t, d, &shared, "group", o, true)
+	shared, spaced := p, p
+	merge(t, d, &shared, "group", o, spirv.SharedBindings)
+	merge(t, d, &spaced, "group", o, spirv.SpacedBindings)
 	own := p
 	own.Merging = second.Merging
-	for name, p := range map[string]Pipeline{"own": own, "shared": shared} {
+	for name, p := range map[string]Pipeline{"own": own, "shared": shared, "spaced": spaced} {
 		p.PushConstants = 16 // what the stream says
 		var s Stream
 		for range 2 {

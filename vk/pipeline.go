@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"github.com/vkomp/vkomp/vk/spirv"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
@@ -49,6 +50,7 @@ func (d *Device) CreatePipeline(o PipelineOptions) (Pipeline, error) {
 var (
 	_ = [1]struct{}{}[MaxMergedPush-C.VKO_MERGED_PUSH_BYTES]
 	_ = [1]struct{}{}[MaxMergedGroups-C.VKO_MERGED_GROUPS]
+	_ = [1]struct{}{}[MaxBindings-C.VKO_BINDINGS]
 )
 
 // mergings are the numbers of a device's pipelines that merge the dispatches of others.
@@ -72,16 +74,16 @@ func (d *Device) addMerging(o *PipelineOptions, p *Pipeline) (uint32, error) {
 	if others := C.vko_merging_at(d.c, C.uint32_t(o.Merges.Merging)); others != nil {
 		m = *others
 	}
-	variant := &m.own
-	if o.SharedBindings {
-		variant = &m.shared
-	}
+	variant := [...]*C.vko_variant{spirv.OwnBindings: &m.own, spirv.SharedBindings: &m.shared, spirv.SpacedBindings: &m.spaced}[o.LaunchBindings]
 	if m.merged != C.vkoHandle(o.Merges.Handle) || variant.launches > 0 {
 		return 0, invalid("Device.CreatePipeline", "%q: number %d is not of the pipeline, or of one that merges as this one does", o.name(), o.Merges.Merging)
 	}
 	*variant = C.vko_variant{
 		pipeline: C.vkoHandle(p.Handle), layout: C.vkoHandle(p.Layout), set_layout: C.vkoHandle(p.SetLayout),
-		launches: C.uint32_t(o.Launches), elements: C.uint32_t(o.elements()), stride: C.uint32_t(o.Stride),
+		launches: C.uint32_t(o.Launches), elements: C.uint32_t(o.elements()), base: C.uint32_t(o.Base), stride: C.uint32_t(o.Stride),
+	}
+	for i, bytes := range o.Elements {
+		m.bytes[i] = C.uint32_t(bytes)
 	}
 	if err := check("vkCreateComputePipelines", Result(C.vko_merging_set(d.c, C.uint32_t(number), &m)), "%s", o.name()); err != nil {
 		return 0, err

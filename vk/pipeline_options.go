@@ -2,6 +2,7 @@ package vk
 
 import (
 	"encoding/binary"
+	"github.com/vkomp/vkomp/vk/spirv"
 	"slices"
 	"strings"
 	"unsafe"
@@ -71,7 +72,7 @@ func (o *PipelineOptions) check(limits *Limits) (mask uint32, err error) {
 func (o *PipelineOptions) checkMerging(mask uint32, limits *Limits) error {
 	const op = "Device.CreatePipeline"
 	if o.Merges.Handle == 0 {
-		if o.Launches != 0 || o.Stride != 0 || o.SharedBindings {
+		if o.Launches != 0 || o.Base != 0 || o.Stride != 0 || o.LaunchBindings != 0 || o.Elements != nil {
 			return invalid(op, "%q: %d launches of no pipeline", o.name(), o.Launches)
 		}
 		return nil
@@ -83,19 +84,32 @@ func (o *PipelineOptions) checkMerging(mask uint32, limits *Limits) error {
 		return invalid(op, "%q: %d launches of %d bindings in a dispatch", o.name(), o.Launches, len(o.Bindings))
 	case mask != o.Merges.BindingMask:
 		return invalid(op, "%q: the bindings are not those of the pipeline that it merges", o.name())
+	case !o.spaces():
+		return invalid(op, "%q: elements of %d bytes, and push constants from byte %d on, of %d bindings", o.name(), o.Elements, o.Base, len(o.Bindings))
 	case o.Stride%4 != 0 || o.Stride < o.Merges.PushConstants || o.PushConstants > MaxMergedPush ||
-		uint64(o.Launches)*uint64(o.Stride) != uint64(o.PushConstants):
-		return invalid(op, "%q: %d push constant bytes for %d launches of %d bytes each", o.name(), o.PushConstants, o.Launches, o.Stride)
+		uint64(o.Base)+uint64(o.Launches)*uint64(o.Stride) != uint64(o.PushConstants):
+		return invalid(op, "%q: %d push constant bytes for %d launches of %d bytes each, behind %d", o.name(), o.PushConstants, o.Launches, o.Stride, o.Base)
 	}
 	return nil
 }
 
 // elements returns the number of descriptors of each binding.
 func (o *PipelineOptions) elements() uint32 {
-	if o.Merges.Handle == 0 || o.SharedBindings {
+	if o.Merges.Handle == 0 || o.LaunchBindings != spirv.OwnBindings {
 		return 1
 	}
 	return o.Launches
+}
+
+// spaces reports whether the push constants have room for what a dispatch says of parts of the bindings, if it does.
+func (o *PipelineOptions) spaces() bool {
+	switch o.LaunchBindings {
+	case spirv.OwnBindings, spirv.SharedBindings:
+		return o.Base == 0 && len(o.Elements) == 0
+	case spirv.SpacedBindings:
+		return len(o.Bindings) > 0 && int64(o.Base) >= 8*int64(len(o.Bindings)) && o.Base%4 == 0 && len(o.Elements) == len(o.Bindings) && !slices.Contains(o.Elements, 0)
+	}
+	return false
 }
 
 // checkCode walks the instructions of a module, so that a driver neither reads past its

@@ -6,6 +6,7 @@ package vk
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/group.spv testdata/group.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/lengths.spv testdata/lengths.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/none.spv testdata/none.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/parts.spv testdata/parts.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/place.spv testdata/place.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/spec.spv testdata/spec.comp
 

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"unsafe"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Memory names a VkDeviceMemory of one device. Zero is no memory.
@@ -75,8 +77,8 @@ const MaxMergedPush = 256
 const MaxMergedLaunches = 64
 
 // MaxMergedGroups is the largest number of workgroups of a dispatch that is merged with others. What a
-// dispatch costs is little beside a longer one, and a kernel takes up to a sixth longer where it has to
-// choose among descriptors (measured on software drivers).
+// dispatch costs is little beside a longer one, and a kernel whose launches have their own bindings takes up to a sixth
+// longer, because it has to choose among descriptors (measured on software drivers).
 const MaxMergedGroups = 256
 
 // MaxBindings bounds the binding numbers of set 0: they are 0 to MaxBindings-1. Every
@@ -101,19 +103,22 @@ type PipelineOptions struct {
 
 	// Merges, if its Handle is not 0, is another pipeline of the device, with the same bindings. A
 	// dispatch of the new pipeline does what up to Launches dispatches of that one do, each of which has
-	// the same number of workgroups, and one along z: z is the number of the dispatch, each binding is
-	// an array of Launches descriptors, and the push constants of each begin Stride bytes, a multiple of
-	// 4, behind those of the one before it. PushConstants is Launches times Stride. With SharedBindings
-	// all dispatches bind the same, and the bindings are not arrays.
+	// the same number of workgroups, and one along z: z is the number of the dispatch, and the push
+	// constants of each begin Stride bytes, a multiple of 4, behind those of the one before it, and those of
+	// the first at Base. PushConstants is Base plus Launches times Stride. LaunchBindings says what the bindings
+	// are: with spirv.OwnBindings arrays of Launches descriptors, with spirv.SharedBindings those of Merges, and
+	// with spirv.SpacedBindings what spirv.Merge says, for elements of as many bytes as Elements has for each
+	// binding. What spaced dispatches bind has no gaps.
 	//
 	// A Stream with dispatches of a Pipeline whose Merging is that of the new one is submitted in such
 	// dispatches, as far as they stand side by side and have at most MaxMergedGroups workgroups each. If
-	// Merges has a Merging itself, of a pipeline with the other SharedBindings, the new number stands for
-	// both, and more dispatches are merged. None of these pipelines may be destroyed before the last such
+	// Merges has a Merging itself, of pipelines with other LaunchBindings, the new number stands for
+	// all of them, and more dispatches are merged. None of these pipelines may be destroyed before the last such
 	// Stream is submitted and complete, and the last Recording of one is forgotten.
-	Merges           Pipeline
-	Launches, Stride uint32
-	SharedBindings   bool
+	Merges                 Pipeline
+	Launches, Base, Stride uint32
+	LaunchBindings         spirv.MergedBindings
+	Elements               []uint32
 }
 
 // SemaphoreType is VkSemaphoreType.

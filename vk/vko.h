@@ -286,8 +286,12 @@ typedef struct vko_variant {
 	vkoHandle pipeline, layout, set_layout;
 	uint32_t launches; // the largest number in a dispatch; 0: there is no such pipeline
 	uint32_t elements; // descriptors of a binding
+	uint32_t base;     // where the push constants of the first launch are, in bytes
 	uint32_t stride;   // bytes between the push constants of two launches
 } vko_variant;
+
+// The largest number of bindings.
+#define VKO_BINDINGS 32
 
 // The variants of a pipeline.
 typedef struct vko_merging {
@@ -295,6 +299,8 @@ typedef struct vko_merging {
 	uint32_t mask;    // of its binding numbers
 	vko_variant own;    // for launches that have bindings of their own
 	vko_variant shared; // for those that bind the same
+	vko_variant spaced; // for those that bind parts at equal distances
+	uint32_t bytes[VKO_BINDINGS]; // of an element of each binding, for spaced
 } vko_merging;
 
 // The largest number of bytes that the push constants of all launches of a dispatch have.

@@ -363,25 +363,26 @@ func (k *Kernel) options(code []uint32) vk.PipelineOptions {
 	return o
 }
 
-// MergingOptions returns the description of the pipeline MergingOwn or MergingShared, with which one dispatch does
-// what several dispatches of merges do, the kernel's pipeline for the Plan.Fold 0. The error says why there is none
-// for the kernel, or on the device.
+// MergingOptions returns the description of the pipeline MergingOwn, MergingShared or MergingSpaced, with which one
+// dispatch does what several dispatches of merges do, the kernel's pipeline for the Plan.Fold 0. The error says why there
+// is none for the kernel, or on the device.
 func (k *Kernel) MergingOptions(merging int, merges vk.Pipeline, p *vk.Properties) (vk.PipelineOptions, error) {
-	shared := merging == MergingShared
-	if !shared && !MergesOwn(p) {
+	bindings := spirv.MergedBindings(merging - Merging)
+	if bindings == spirv.OwnBindings && !MergesOwn(p) {
 		return vk.PipelineOptions{}, fmt.Errorf("%w: device %q does not choose among storage buffers (shaderStorageBufferArrayDynamicIndexing)", vk.ErrUnsupported, p.Name)
 	}
 	v, err := spirv.Merge(k.module, k.entry.Name, spirv.MergeOptions{
-		SharedBindings: shared,
-		Launches:       min(vk.MaxMergedLaunches, p.Limits.MaxComputeWorkGroupCount[2]),
-		Descriptors:    min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers),
-		PushBytes:      min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize),
+		Bindings:    bindings,
+		Launches:    min(vk.MaxMergedLaunches, p.Limits.MaxComputeWorkGroupCount[2]),
+		Descriptors: min(vk.MaxBindings, p.Limits.MaxPerStageDescriptorStorageBuffers),
+		PushBytes:   min(vk.MaxMergedPush, p.Limits.MaxPushConstantsSize),
 	})
 	if err != nil {
 		return vk.PipelineOptions{}, err
 	}
 	o := k.options(v.Words)
-	o.Merges, o.Launches, o.Stride, o.SharedBindings, o.PushConstants = merges, v.Launches, v.Stride, shared, v.Launches*v.Stride
+	o.Merges, o.Launches, o.Base, o.Stride = merges, v.Launches, v.Base, v.Stride
+	o.LaunchBindings, o.Elements, o.PushConstants = bindings, v.Elements, v.Base+v.Launches*v.Stride
 	return o, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Call is one dispatch of a launch.
@@ -24,12 +25,14 @@ type Plan struct {
 	Fold int
 }
 
-// A kernel has a pipeline for each value of Plan.Fold, and two with which one dispatch does what several
-// of that for 0 do. These are their numbers.
+// A kernel has a pipeline for each value of Plan.Fold, and some with which one dispatch does what several
+// of that for 0 do. These are their numbers, by what the launches bind.
 const (
-	MergingOwn    = 3 // each launch binds what is its own
-	MergingShared = 4 // all launches bind the same
-	Pipelines     = 5 // how many pipelines there are
+	Merging       = 3 // the first of them
+	MergingOwn    = Merging + int(spirv.OwnBindings)
+	MergingShared = Merging + int(spirv.SharedBindings)
+	MergingSpaced = Merging + int(spirv.SpacedBindings)
+	Pipelines     = MergingSpaced + 1 // how many pipelines there are
 )
 
 // PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to

@@ -57,9 +57,9 @@ func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
 const fewRepeats = 8
 
 // MergeLocked is told how many launches of the kernel one dispatch could have done together with others, by the
-// pipeline kernel.MergingOwn or kernel.MergingShared. After a few it has that compiled, unless it is there, it or the
-// other one is being compiled, it cannot be had, or the kernel was closed: a queued compilation has no reference to
-// it. The pipeline for the Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once
+// pipeline of that number, one of those from kernel.Merging on. After a few it has that compiled, unless it is there, it
+// or another one of those is being compiled, it cannot be had, or the kernel was closed: a queued compilation has no
+// reference to it. The pipeline for the Plan.Fold 0 has been compiled, and Ready returns it with the Merging of the new one once
 // that is there. Nobody waits for that, and whatever prevents it is nobody's error.
 func (k *Kernel) MergeLocked(merging int, p *vk.Properties, launches int) {
 	if k.ready[merging].Load() != nil || k.compilations[merging] != nil || k.cache.find(k.Kernel) != k {
@@ -68,8 +68,10 @@ func (k *Kernel) MergeLocked(merging int, p *vk.Properties, launches int) {
 	if k.repeats[merging] = min(k.repeats[merging]+launches, fewRepeats); k.repeats[merging] < fewRepeats {
 		return
 	}
-	if other := k.compilations[kernel.MergingOwn+kernel.MergingShared-merging]; other != nil && other.stage != stageOver {
-		return // the new one is made for the Merging of that
+	for _, other := range k.compilations[kernel.Merging:] {
+		if other != nil && other.stage != stageOver {
+			return // the new one is made for the Merging of that
+		}
 	}
 	merged := *k.ready[0].Load()
 	c := k.newCompilation(merging, vk.PipelineOptions{})

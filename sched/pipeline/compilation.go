@@ -126,7 +126,7 @@ func (c *Compilation) end(p vk.Pipeline, err error) {
 	c.stage, c.pipeline, c.err = stageOver, p, err
 	c.options, c.prepare = vk.PipelineOptions{}, nil
 	if err == nil {
-		if c.fold == kernel.MergingOwn || c.fold == kernel.MergingShared {
+		if c.fold >= kernel.Merging {
 			merged := *k.ready[0].Load()
 			merged.Merging = p.Merging
 			k.ready[0].Store(&merged)

@@ -39,7 +39,7 @@ func (k *Kernel) Ready(fold int) *vk.Pipeline { return k.ready[fold].Load() }
 // dispatches may be merged, or MergeLocked may have another of these pipelines compiled. The Merging of the pipeline for
 // the Plan.Fold 0 stands for those that are there.
 func (k *Kernel) MergingsLocked() (n int) {
-	for _, merging := range [...]int{kernel.MergingOwn, kernel.MergingShared} {
+	for merging := kernel.Merging; merging < kernel.Pipelines; merging++ {
 		if c := k.compilations[merging]; k.Ready(merging) != nil || c != nil && c.OverLocked() {
 			n++
 		}

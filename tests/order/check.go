@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // Options are the options of Check.
@@ -394,7 +396,14 @@ func (c *checker) addPipeline(id int, d *device) {
 	}
 	p := &pipeline{device: d, name: fmt.Sprintf("pipeline %d %s", id, entry), bindings: e.Bindings, addresses: e.UsesAddresses, copies: m.copies, skips: skipsOf(e)}
 	if p.launches = int(m.parsed.Launches); p.launches > 1 && e.PushConstants != nil {
-		p.stride = int(e.PushConstants.Size) / p.launches
+		size := int(e.PushConstants.Size)
+		if p.spaced = m.parsed.LaunchBindings == spirv.SpacedBindings; p.spaced {
+			p.base = size
+			if members := e.PushConstants.Members; len(members) == 2 {
+				p.base = int(members[1].Offset) // behind the words that say where parts are
+			}
+		}
+		p.stride = (size - p.base) / p.launches
 	}
 	c.pipelines[id] = p
 }

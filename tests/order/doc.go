@@ -93,8 +93,9 @@
 //	  k OFFSET WORDx,...                       push constants
 //	  d BASEX BASEY BASEZ X Y Z                dispatch; of a kernel that spirv.Merge has made, of Z
 //	                                           launches: launch k has element k of each binding that
-//	                                           is an array, and its share of the push constants, and
-//	                                           no launch is ordered with another
+//	                                           is an array, or part k where the push constants begin
+//	                                           with where parts are, and its share of the push
+//	                                           constants, and no launch is ordered with another
 //	  i B OFFSET                               dispatch indirect
 //	  c SRC DST FROM:TO:SIZE ...               copy
 //	  f B OFFSET SIZE                          fill

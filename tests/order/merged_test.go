@@ -3,6 +3,7 @@ package order
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,9 +12,9 @@ import (
 	"github.com/vkomp/vkomp/vk/spirv"
 )
 
-// mergedSaxpy returns lines that make pipeline 2 of the kernel of pipeline 1 for up to 16 launches in a
-// dispatch, with 8 bytes of push constants each. shared says that all bind the same.
-func mergedSaxpy(t *testing.T, shared bool) string {
+// mergedSaxpy returns lines that make pipeline 2 of the kernel of pipeline 1 for at least 14 launches in a
+// dispatch, with 8 bytes of push constants each. bindings says what they bind.
+func mergedSaxpy(t *testing.T, bindings spirv.MergedBindings) string {
 	t.Helper()
 	code, err := os.ReadFile("../../vk/spirv/testdata/saxpy.spv")
 	if err != nil {
@@ -23,8 +24,8 @@ func mergedSaxpy(t *testing.T, shared bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := spirv.Merge(m, "main", spirv.MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 128, SharedBindings: shared})
-	if err != nil || v.Launches != 16 || v.Stride != 8 {
+	v, err := spirv.Merge(m, "main", spirv.MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 128, Bindings: bindings})
+	if err != nil || v.Launches < 14 || v.Stride != 8 {
 		t.Fatalf("%d launches, %d bytes: %v", v.Launches, v.Stride, err)
 	}
 	var words []byte
@@ -60,7 +61,7 @@ func TestLaunchesOfADispatchAreCheckedLikeDispatches(t *testing.T) {
 			if c.clauses != "" {
 				o.Clauses = strings.NewReader(c.clauses)
 			}
-			r := check(t, mergedSaxpy(t, false)+on("1", "", c.commands, "1"), o)
+			r := check(t, mergedSaxpy(t, spirv.OwnBindings)+on("1", "", c.commands, "1"), o)
 			var got []Kind
 			for _, v := range r.Violations {
 				got = append(got, v.Kind)
@@ -97,7 +98,7 @@ func TestLaunchesThatBindTheSameAreCheckedLikeDispatches(t *testing.T) {
 				o.Clauses = strings.NewReader(c.clauses)
 			}
 			var got []Kind
-			for _, v := range check(t, mergedSaxpy(t, true)+on("1", "", c.commands, "1"), o).Violations {
+			for _, v := range check(t, mergedSaxpy(t, spirv.SharedBindings)+on("1", "", c.commands, "1"), o).Violations {
 				got = append(got, v.Kind)
 			}
 			slices.Sort(got)
@@ -109,9 +110,42 @@ func TestLaunchesThatBindTheSameAreCheckedLikeDispatches(t *testing.T) {
 	}
 }
 
+// Launches whose bindings are parts of one buffer use their parts.
+func TestLaunchesWithSpacedBindingsAreCheckedLikeDispatches(t *testing.T) {
+	bind := func(size, distance int) string {
+		return fmt.Sprintf("p 2\nR 0 0:1:0:%[1]d 1:2:0:%[1]d\nk 0 %[2]x,2,%[2]x,2,0,0,1,0\nd 0 0 0 1 1 2\n", size, distance)
+	}
+	for _, c := range []struct {
+		name, clauses, commands string
+		want                    []Kind
+	}{
+		{"side by side", "", bind(16, 2), nil},
+		{"a word in common", "", bind(12, 1), []Kind{Unordered, Unordered}},
+		{"the same", "", bind(8, 0), []Kind{Unordered, Unordered}},
+		{"more than is bound", "", bind(12, 2), []Kind{Unknown}},
+		{"tasks that must be ordered", "task 0 0 out=1\ntask 1 0 in=1\n", bind(16, 2), []Kind{Dependence}},
+		{"the push constants of the second", "task 0 0 out=1\ntask 2 0 in=1\n", bind(16, 2), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{}
+			if c.clauses != "" {
+				o.Clauses = strings.NewReader(c.clauses)
+			}
+			var got []Kind
+			for _, v := range check(t, mergedSaxpy(t, spirv.SpacedBindings)+on("1", "", c.commands, "1"), o).Violations {
+				got = append(got, v.Kind)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 // A run counts the launches of a dispatch as one command, and says of each what it uses.
 func TestRunHasTheLaunchesOfADispatch(t *testing.T) {
-	run, err := Read(strings.NewReader(setting(t, 1).String() + mergedSaxpy(t, false) +
+	run, err := Read(strings.NewReader(setting(t, 1).String() + mergedSaxpy(t, spirv.OwnBindings) +
 		on("1", "", "p 2\nR 0 0:1:0:8 0:1:8:4 1:2:0:8 1:2:8:4\nk 0 0,0,1,0\nd 0 0 0 5 1 2\n", "1")))
 	if err != nil {
 		t.Fatal(err)

@@ -83,9 +83,11 @@ type pipeline struct {
 	// addresses says that it may access memory without a binding, copies that it only copies.
 	addresses, copies bool
 	// launches is the largest number of launches that a dispatch does, if the kernel is one that
-	// spirv.Merge has made, and stride the number of bytes that the push constants of each take. A
-	// binding of a kernel whose launches bind the same has a Count of 1.
-	launches, stride int
+	// spirv.Merge has made. The push constants of the first begin at byte base, and those of each take
+	// stride bytes. spaced says that what launches have are parts of what is bound. A binding of a kernel whose
+	// launches bind the same has a Count of 1.
+	launches, base, stride int
+	spaced                 bool
 	// skips says for each of bindings how much of its range the kernel skips.
 	skips []skip
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // record reads the contents of a command buffer, up to the line "end".
@@ -144,6 +146,17 @@ func (c *checker) launches(to []command, p *pipeline, pushes int) []command {
 	return to
 }
 
+// part returns the part of a range that the k-th launch of a dispatch has, for the i-th binding of its kernel.
+func (c *checker) part(r bufferRange, b *spirv.Binding, i, k int) bufferRange {
+	if 2*i+1 >= len(c.push) {
+		return r
+	}
+	distance, length := uint64(c.push[2*i])*uint64(b.Stride), uint64(c.push[2*i+1])*uint64(b.Stride)
+	r.offset += uint64(k) * distance
+	r.size = length
+	return r
+}
+
 // launch sets what a dispatch uses, or the k-th launch in it if k is not -1.
 func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 	if p == nil {
@@ -153,7 +166,7 @@ func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 	x.class, x.pipeline = computing, p
 	first, last := 0, pushes
 	if k >= 0 {
-		first = min(k*p.stride/4, pushes)
+		first = min((p.base+k*p.stride)/4, pushes)
 		last = min(first+p.stride/4, pushes)
 	}
 	x.pushes = copy(x.push[:], c.push[first:last])
@@ -172,6 +185,13 @@ func (c *checker) launch(x *command, p *pipeline, k, pushes int) {
 			x.unknown = fmt.Sprintf("nothing is bound to set %d binding %d", b.Set, b.Binding)
 		}
 		for _, r := range ranges {
+			if k >= 0 && p.spaced {
+				part := c.part(r, b, i, k)
+				if part.offset+part.size > r.offset+r.size {
+					x.unknown = fmt.Sprintf("launch %d has more than what is bound to set %d binding %d", k, b.Set, b.Binding)
+				}
+				r = part
+			}
 			if r.buffer != nil { // nil for an image or a null descriptor
 				u := use{r.buffer, r.offset, r.size, computing, read, write}
 				if p.skips != nil && p.skips[i].word < min(pushes, len(c.push)) {

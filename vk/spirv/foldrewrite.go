@@ -73,6 +73,7 @@ func (f *folding) rewrite() ([]uint32, error) {
 		if in.word == f.prologue {
 			f.emitPrologue()
 		}
+		f.emitParts(in.word)
 		f.emitPushedLoads(in.word)
 	}
 	if f.nextID > maxBound {
@@ -161,6 +162,9 @@ func (f *folding) emitEntryPoint() error {
 			operands = append(operands, id)
 		}
 	}
+	if f.merging != nil && f.merging.added && f.module.Version >= 0x00010400 {
+		operands = append(operands, f.merging.pushed)
+	}
 	operands = append(operands, f.hardware)
 	for _, v := range []*foldedInput{f.global, f.count} {
 		if v != nil {
@@ -168,7 +172,7 @@ func (f *folding) emitEntryPoint() error {
 		}
 	}
 	if len(operands) > maxOperands {
-		return f.entry.errorf("lists too many variables to add %d", 3)
+		return f.entry.errorf("lists too many variables to add %d", 4)
 	}
 	f.emit(opEntryPoint, operands...)
 	return nil
@@ -304,7 +308,7 @@ func (f *folding) refuseIDs(in instruction, ids []uint32) error {
 		if f.input(id) != nil {
 			return f.refusal(in, id)
 		}
-		if f.mergedVariable(id) != nil {
+		if f.mergedVariable(id) != nil || f.isSpaced(id) {
 			return in.errorf("%%%d is a variable that can be merged only where a member of it is accessed", id)
 		}
 	}

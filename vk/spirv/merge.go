@@ -15,16 +15,31 @@ type Merged struct {
 	// Launches is the largest number of launches in a dispatch.
 	Launches uint32
 	// Stride is the distance between the push constants of two launches, in bytes, or 0 if the entry
-	// point has none.
-	Stride uint32
+	// point has none. Those of the first begin at Base.
+	Base, Stride uint32
+	// Elements has, for SpacedBindings, the size in bytes of an element of each of the entry point's bindings.
+	Elements []uint32
 }
+
+// MergedBindings says what the launches of a dispatch bind.
+type MergedBindings uint8
+
+const (
+	// OwnBindings: each launch has buffers of its own.
+	OwnBindings MergedBindings = iota
+	// SharedBindings: all launches have the same buffers.
+	SharedBindings
+	// SpacedBindings: what the launches have of a binding are parts of one buffer, as large as each other, which begin at
+	// equal distances.
+	SpacedBindings
+)
 
 // MergeOptions are the options of Merge.
 type MergeOptions struct {
-	// SharedBindings says that all launches of a dispatch have the same buffers. Otherwise each has its own.
-	SharedBindings bool
+	// Bindings says what launches bind.
+	Bindings MergedBindings
 	// Launches, Descriptors and PushBytes bound the number of launches, that of the descriptors of all
-	// bindings if launches have their own, and the size of the push constants.
+	// bindings with OwnBindings, and the size of the push constants.
 	Launches, Descriptors, PushBytes uint32
 }
 
@@ -33,10 +48,14 @@ type MergeOptions struct {
 //
 // Launch k has the workgroups of the dispatch whose z is k. In the variant,
 //
-//   - each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th; with
-//     MergeOptions.SharedBindings bindings are unchanged,
-//   - the push constants of launch k begin at k times Merged.Stride; a function loads at its beginning those
-//     to which constant indices lead,
+//   - with OwnBindings, each binding is an array of Merged.Launches descriptors, of which launch k uses the k-th,
+//   - with SharedBindings, bindings are unchanged,
+//   - with SpacedBindings, a binding has the parts of all launches. The push constants begin with two words for each of
+//     the entry point's bindings: the distance between the parts of successive launches, and the number of elements of a
+//     part, both in elements of the binding's array. An index beyond the part is one beyond the binding, and the
+//     length of the array is that of the part,
+//   - the push constants of launch k begin at Merged.Base plus k times Merged.Stride; a function loads at its
+//     beginning those to which constant indices lead,
 //   - WorkgroupId, GlobalInvocationId and NumWorkgroups have the values that they have in a dispatch of
 //     launch k alone.
 //
@@ -46,8 +65,9 @@ type MergeOptions struct {
 //
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
 // instruction if the options do not allow two launches, or if the entry point uses its push constants, a
-// built-in, or a binding that becomes an array in another way than by accessing members of them, or other
-// bindings than storage buffers that would become arrays. Debug information that names bindings
+// built-in, or a binding that is not shared in another way than by accessing members of them, or has other
+// bindings than storage buffers, unless they are shared. Spaced bindings have to be arrays and nothing else, and
+// indices into them to have 32 bits. Debug information that names bindings that become arrays
 // (NonSemantic.Shader.DebugInfo) is such a use.
 func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	e, err := m.EntryPoint(entry)
@@ -62,8 +82,8 @@ func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 		return Merged{}, err
 	}
 	f := newFolding(p, 0, 0)
-	f.merging = &merging{launches: o.Launches, shared: o.SharedBindings, variables: make(map[uint32]*mergedVariable)}
-	if n := uint32(len(e.Bindings)); n > 0 && !o.SharedBindings {
+	f.merging = &merging{launches: o.Launches, bindings: o.Bindings, variables: make(map[uint32]*mergedVariable)}
+	if n := uint32(len(e.Bindings)); n > 0 && o.Bindings == OwnBindings {
 		f.merging.launches = min(o.Launches, o.Descriptors/n)
 	}
 	if err := f.findEntryPoint(entry); err != nil {
@@ -72,7 +92,7 @@ func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	if _, err := f.findInputs(); err != nil {
 		return Merged{}, err
 	}
-	if err := f.findMerged(o.PushBytes); err != nil {
+	if err := f.findMerged(e, o.PushBytes); err != nil {
 		return Merged{}, err
 	}
 	if f.merging.launches < 2 {
@@ -80,23 +100,34 @@ func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	}
 	f.findPushedLoads()
 	words, err := f.rewrite()
-	return Merged{words, f.merging.launches, f.merging.stride}, err
+	v := Merged{Words: words, Launches: f.merging.launches, Base: f.merging.base, Stride: f.merging.stride}
+	if o.Bindings == SpacedBindings {
+		for i := range e.Bindings {
+			v.Elements = append(v.Elements, e.Bindings[i].Stride)
+		}
+	}
+	return v, err
 }
 
 // merging is what a folding needs for Merge.
 type merging struct {
-	launches, stride uint32
-	// shared says that bindings are not arrays.
-	shared bool
+	launches, base, stride uint32
+	bindings               MergedBindings
+	// spacing is for SpacedBindings, or nil.
+	spacing *spacing
 	// variables are those of which each launch has one, by id, and order has them in the order of the
 	// module.
 	variables map[uint32]*mergedVariable
 	order     []*mergedVariable
 	// block is the structure of the push constants of a launch, which is part of another one in the
-	// variant, and outer that one. Both are 0 without push constants.
-	block, outer uint32
-	// zero is a constant, the index of the only member of outer.
-	zero uint32
+	// variant, and outer that one, which the variable pushed holds. They are 0 without push constants. added says
+	// that the module has no such variable.
+	block, outer, pushed uint32
+	added                bool
+	// member is a constant, the index of the member of outer that has the push constants of the launches.
+	member uint32
+	// unsigned is the type of unsigned words if the module has none and the variant has.
+	unsigned uint32
 	// loads are the push constants that functions load at their beginning, by the offset of the instruction
 	// behind which they do, and loaded has the id of what is loaded there for each load of the module.
 	// places has these ids by that offset, type and path.
@@ -125,14 +156,20 @@ func (f *folding) mergedVariable(id uint32) *mergedVariable {
 }
 
 // findMerged finds the bindings and the push constants, and how many launches they allow.
-func (f *folding) findMerged(pushBytes uint32) error {
+func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 	uses, err := f.reachedVariables()
 	if err != nil {
 		return err
 	}
 	g := f.merging
+	if g.bindings == SpacedBindings {
+		if err := f.findSpaced(e, uses); err != nil {
+			return err
+		}
+		g.base, g.outer = g.spacing.base(), f.newID()
+	}
 	for i, v := range f.variables {
-		if !uses[i] || v.class != classPushConstant && (g.shared || !v.class.isDescriptor()) {
+		if !uses[i] || v.class != classPushConstant && (g.bindings != OwnBindings || !v.class.isDescriptor()) {
 			continue
 		}
 		in := f.at(v.word)
@@ -158,8 +195,13 @@ func (f *folding) findMerged(pushBytes uint32) error {
 		g.variables[v.id] = own
 		g.order = append(g.order, own)
 	}
-	if g.stride > 0 {
-		g.launches = min(g.launches, pushBytes/g.stride)
+	if g.base > pushBytes {
+		g.launches = 0
+	} else if g.stride > 0 {
+		g.launches = min(g.launches, (pushBytes-g.base)/g.stride)
+	}
+	if g.outer != 0 && g.pushed == 0 {
+		g.pushed, g.added = f.newID(), true
 	}
 	return nil
 }
@@ -188,7 +230,11 @@ func (f *folding) findPushed(in instruction, held uint32) error {
 	if l.runtime || stride == 0 || stride > math.MaxUint16 {
 		return in.errorf("push constants of %d bytes", stride)
 	}
-	f.merging.stride, f.merging.block, f.merging.outer = uint32(stride), held, f.newID()
+	g := f.merging
+	g.stride, g.block, g.pushed = uint32(stride), held, in.operands[1]
+	if g.outer == 0 {
+		g.outer = f.newID()
+	}
 	return nil
 }
 
@@ -206,7 +252,7 @@ func (f *folding) declareMerged(in instruction) {
 	}
 	if !g.marked && !isBeforeNames(in.opcode) {
 		g.marked = true
-		f.emit(opSourceExtension, stringLiteral(mergedMark+strconv.FormatUint(uint64(g.launches), 10))...)
+		f.emit(opSourceExtension, stringLiteral(mergedMarks[g.bindings]+strconv.FormatUint(uint64(g.launches), 10))...)
 	}
 	if !isBeforeTypes(in.opcode) {
 		f.emitDecorations()
@@ -226,17 +272,22 @@ const (
 	opModuleProcessed = 330
 )
 
-// mergedMark begins the OpSourceExtension of a variant, and the number of launches follows it.
-const mergedMark = "vkomp: launches in a dispatch: "
+// mergedMarks begin the OpSourceExtension of a variant, by what its launches bind, and the number of launches follows.
+var mergedMarks = [...]string{
+	OwnBindings:    "vkomp: launches with their own bindings in a dispatch: ",
+	SharedBindings: "vkomp: launches with the same bindings in a dispatch: ",
+	SpacedBindings: "vkomp: launches with spaced bindings in a dispatch: ",
+}
 
-// mergedLaunches returns the number in a variant's OpSourceExtension, or 0 for another one.
-func mergedLaunches(text string) uint32 {
-	number, ok := strings.CutPrefix(text, mergedMark)
-	if !ok {
-		return 0
+// mergedLaunches returns what a variant's OpSourceExtension says, or 0 launches for another one.
+func mergedLaunches(text string) (launches uint32, bindings MergedBindings) {
+	for bindings, mark := range mergedMarks {
+		if number, ok := strings.CutPrefix(text, mark); ok {
+			launches, _ := strconv.ParseUint(number, 10, 32)
+			return uint32(launches), MergedBindings(bindings)
+		}
 	}
-	launches, _ := strconv.ParseUint(number, 10, 32)
-	return uint32(launches)
+	return 0, OwnBindings
 }
 
 // isBeforeNames reports whether an instruction stands in a section before that of debug information.
@@ -262,11 +313,17 @@ func isBeforeTypes(opcode uint16) bool {
 // decorateMerged appends the annotations of the push constants.
 func (f *folding) decorateMerged() {
 	g := f.merging
-	if g == nil || g.block == 0 {
+	if g == nil || g.outer == 0 {
 		return
 	}
 	f.emit(opDecorate, g.outer, decorationBlock)
 	f.emit(opMemberDecorate, g.outer, 0, decorationOffset, 0)
+	if s := g.spacing; s != nil {
+		f.emit(opDecorate, s.words, decorationArrayStride, 4)
+		if g.block != 0 {
+			f.emit(opMemberDecorate, g.outer, 1, decorationOffset, g.base)
+		}
+	}
 	for _, v := range g.order {
 		if v.held == g.block {
 			f.emit(opDecorate, v.array, decorationArrayStride, g.stride)
@@ -281,19 +338,32 @@ func (f *folding) emitMergedVariables() {
 	if f.typed == nil {
 		f.emitInput()
 	}
-	g.zero = f.emitResult(opConstant, f.typed.scalar, 0)
+	g.member = f.emitResult(opConstant, f.typed.scalar, 0)
 	launches := f.emitResult(opConstant, f.typed.scalar, g.launches)
+	var pushed []uint32 // the members of outer
+	if s := g.spacing; s != nil {
+		f.declareSpaced()
+		g.member, pushed = s.numbers[1], []uint32{s.words}
+	}
 	for _, v := range g.order {
 		f.emit(opTypeArray, v.array, v.held, launches)
-		held := v.array
 		if v.class == classPushConstant {
-			held = g.outer
-			f.emit(opTypeStruct, held, v.array)
+			pushed = append(pushed, v.array)
+		} else {
+			f.emitVariable(v.id, v.class, v.array)
 		}
-		pointer := f.newID()
-		f.emit(opTypePointer, pointer, uint32(v.class), held)
-		f.emit(opVariable, pointer, v.id, uint32(v.class))
 	}
+	if g.outer != 0 {
+		f.emit(opTypeStruct, append([]uint32{g.outer}, pushed...)...)
+		f.emitVariable(g.pushed, classPushConstant, g.outer)
+	}
+}
+
+// emitVariable appends the declaration of a variable that holds a type.
+func (f *folding) emitVariable(id uint32, class storageClass, held uint32) {
+	pointer := f.newID()
+	f.emit(opTypePointer, pointer, uint32(class), held)
+	f.emit(opVariable, pointer, id, uint32(class))
 }
 
 // emitInput appends the declaration of the Input WorkgroupId in a module that uses no index. A type
@@ -311,6 +381,7 @@ func (f *folding) emitInput() {
 	if v.scalar == 0 {
 		v.scalar = f.newID()
 		f.emit(opTypeInt, v.scalar, 32, 0)
+		f.merging.unsigned = v.scalar
 	}
 	if v.vector == 0 {
 		v.vector = f.newID()
@@ -328,6 +399,11 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 	g := f.merging
 	if g == nil {
 		return false, nil
+	}
+	if g.spacing != nil {
+		if done, err := f.spacedInstruction(in); done || err != nil {
+			return done, err
+		}
 	}
 	o := in.operands
 	switch in.opcode {
@@ -394,9 +470,14 @@ func (f *folding) replaceOperand(in instruction, operand int) (done bool, err er
 // emitLaunch appends the computation of the launch's number, and returns the indices of what it has of
 // a variable.
 func (f *folding) emitLaunch(v *mergedVariable) []uint32 {
-	index := f.emitResult(opCompositeExtract, f.typed.scalar, f.emitResult(opLoad, f.typed.vector, f.hardware), 2)
+	index := f.emitLaunchNumber()
 	if v.class == classPushConstant {
-		return []uint32{f.merging.zero, index}
+		return []uint32{f.merging.member, index}
 	}
 	return []uint32{index}
+}
+
+// emitLaunchNumber appends the computation of the launch's number, and returns its id.
+func (f *folding) emitLaunchNumber() uint32 {
+	return f.emitResult(opCompositeExtract, f.typed.scalar, f.emitResult(opLoad, f.typed.vector, f.hardware), 2)
 }

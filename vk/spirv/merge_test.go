@@ -32,13 +32,14 @@ func validate(t *testing.T, m *Module) {
 // room is what a device has for the launches of a dispatch, and sharedRoom the same for those with the same buffers.
 var (
 	room       = MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 128}
-	sharedRoom = MergeOptions{Launches: 32, PushBytes: 128, SharedBindings: true}
+	sharedRoom = MergeOptions{Launches: 32, PushBytes: 128, Bindings: SharedBindings}
+	spacedRoom = MergeOptions{Launches: 32, PushBytes: 128, Bindings: SpacedBindings}
 )
 
 // What Merge makes of the modules of testdata is valid, and its entry point has what the original has,
 // as arrays if launches have their own bindings.
 func TestMergedModulesAreValid(t *testing.T) {
-	for name, o := range map[string]MergeOptions{"own bindings": room, "shared bindings": sharedRoom} {
+	for name, o := range map[string]MergeOptions{"own bindings": room, "shared bindings": sharedRoom, "spaced bindings": spacedRoom} {
 		t.Run(name, func(t *testing.T) { mergeAll(t, o) })
 	}
 }
@@ -84,7 +85,7 @@ func mergeAll(t *testing.T, o MergeOptions) {
 			t.Errorf("%s: the module's words have changed", file)
 		}
 	}
-	if merged < 16 {
+	if least := map[MergedBindings]int{OwnBindings: 16, SharedBindings: 20, SpacedBindings: 14}[o.Bindings]; merged < least {
 		t.Errorf("only %d entry points were merged", merged)
 	}
 }
@@ -94,23 +95,26 @@ func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged, o M
 	t.Helper()
 	want := slices.Clone(before.Bindings)
 	for i := range want {
-		if !o.SharedBindings {
+		if o.Bindings == OwnBindings {
 			want[i].Count = v.Launches
 		}
 	}
 	if !slices.Equal(after.Bindings, want) {
 		t.Errorf("the bindings are %+v, want %+v", after.Bindings, want)
 	}
-	if (v.Stride == 0) != (before.PushConstants == nil) || (v.Stride == 0) != (after.PushConstants == nil) {
+	if (v.Stride == 0) != (before.PushConstants == nil) || (v.Base+v.Stride == 0) != (after.PushConstants == nil) {
 		t.Fatalf("the stride is %d", v.Stride)
 	}
-	if v.Stride != 0 && (v.Stride < before.PushConstants.Size || after.PushConstants.Size < (v.Launches-1)*v.Stride+before.PushConstants.Size || after.PushConstants.Size > 128) {
-		t.Errorf("push constants of %d bytes at a stride of %d, those of a launch are %d", after.PushConstants.Size, v.Stride, before.PushConstants.Size)
+	if v.Stride != 0 && (v.Stride < before.PushConstants.Size || after.PushConstants.Size < v.Base+(v.Launches-1)*v.Stride+before.PushConstants.Size || after.PushConstants.Size > 128) {
+		t.Errorf("push constants of %d bytes from %d on at a stride of %d, those of a launch are %d", after.PushConstants.Size, v.Base, v.Stride, before.PushConstants.Size)
+	}
+	if o.Bindings != SpacedBindings && (v.Base != 0 || v.Elements != nil) || o.Bindings == SpacedBindings && (int(v.Base) < 8*len(want) || len(v.Elements) != len(want)) {
+		t.Errorf("push constants of launches begin at %d, elements have %d bytes", v.Base, v.Elements)
 	}
 	if v.Stride%4 != 0 {
 		t.Errorf("the stride is %d", v.Stride)
 	}
-	if v.Launches < 2 || v.Launches > 32 || !o.SharedBindings && int(v.Launches)*len(want) > 32 {
+	if v.Launches < 2 || v.Launches > 32 || o.Bindings == OwnBindings && int(v.Launches)*len(want) > 32 {
 		t.Errorf("%d launches of %d bindings", v.Launches, len(want))
 	}
 }
@@ -129,8 +133,8 @@ func TestMergeRefusesTooLittleRoom(t *testing.T) {
 		{MergeOptions{Launches: 9, Descriptors: two, PushBytes: 1 << 10}, 2},
 		{MergeOptions{Launches: 9, Descriptors: two - 1, PushBytes: 1 << 10}, 0},
 		{MergeOptions{Launches: 1, Descriptors: two, PushBytes: 1 << 10}, 0},
-		{MergeOptions{Launches: 9, PushBytes: 1 << 10, SharedBindings: true}, 9},
-		{MergeOptions{Launches: 1, PushBytes: 1 << 10, SharedBindings: true}, 0},
+		{MergeOptions{Launches: 9, PushBytes: 1 << 10, Bindings: SharedBindings}, 9},
+		{MergeOptions{Launches: 1, PushBytes: 1 << 10, Bindings: SharedBindings}, 0},
 		{MergeOptions{}, 0},
 	} {
 		v, err := Merge(m, e.Name, test.o)
@@ -274,18 +278,19 @@ func TestMergeLooksAtATypeOnce(t *testing.T) {
 // point on arrays.
 func FuzzMerge(f *testing.F) {
 	for _, code := range testModules(f) {
-		f.Add(code, []byte{}, uint32(32), uint32(128), false)
-		f.Add(code, []byte{60, 0, 7, 0, 99, 0, 12, 0}, uint32(8), uint32(64), false)
-		f.Add(code, []byte{}, uint32(64), uint32(256), true)
+		f.Add(code, []byte{}, uint32(32), uint32(128), uint8(OwnBindings))
+		f.Add(code, []byte{60, 0, 7, 0, 99, 0, 12, 0}, uint32(8), uint32(64), uint8(OwnBindings))
+		f.Add(code, []byte{}, uint32(64), uint32(256), uint8(SharedBindings))
+		f.Add(code, []byte{}, uint32(64), uint32(256), uint8(SpacedBindings))
 	}
-	f.Fuzz(func(t *testing.T, code, edits []byte, most, push uint32, shared bool) {
+	f.Fuzz(func(t *testing.T, code, edits []byte, most, push uint32, bindings uint8) {
 		m, err := Parse(edited(code, edits))
 		if err != nil {
 			return
 		}
 		for i := range min(len(m.EntryPoints), 4) {
 			before := &m.EntryPoints[i]
-			v, err := Merge(m, before.Name, MergeOptions{shared, most, most, push})
+			v, err := Merge(m, before.Name, MergeOptions{MergedBindings(bindings % 3), most, most, push})
 			if err != nil || before.Model != ModelGLCompute {
 				continue
 			}
@@ -320,8 +325,8 @@ func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
 				inBounds.Words[word] = m.Words[word]&^0xffff | opInBoundsAccessChain
 			}
 			for _, m := range []*Module{m, inBounds} {
-				for _, shared := range []bool{false, true} {
-					v, err := Merge(m, "main", MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 256, SharedBindings: shared})
+				for _, bindings := range []MergedBindings{OwnBindings, SharedBindings} {
+					v, err := Merge(m, "main", MergeOptions{Launches: 32, Descriptors: 32, PushBytes: 256, Bindings: bindings})
 					if err != nil {
 						t.Fatal(err)
 					}

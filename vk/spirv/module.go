@@ -8,13 +8,14 @@ import (
 // Module is the result of Parse. It is immutable: its slices and the blocks that they point
 // to are shared and must not be changed.
 type Module struct {
-	Version      uint32       // as in the header: 0x00010500 is 1.5
-	Capabilities []Capability // in the order of declaration, each once
-	Extensions   []string     // in the order of declaration
-	EntryPoints  []EntryPoint // of every execution model, in the order of declaration
-	Descriptors  []Descriptor // of all variables, in the order of declaration, used or not
-	Launches     uint32       // Merged.Launches of a module that Merge has returned, else 0
-	Words        []uint32     // the module in native byte order, for vkCreateShaderModule
+	Version        uint32         // as in the header: 0x00010500 is 1.5
+	Capabilities   []Capability   // in the order of declaration, each once
+	Extensions     []string       // in the order of declaration
+	EntryPoints    []EntryPoint   // of every execution model, in the order of declaration
+	Descriptors    []Descriptor   // of all variables, in the order of declaration, used or not
+	Launches       uint32         // Merged.Launches of a module that Merge has returned, else 0
+	LaunchBindings MergedBindings // MergeOptions.Bindings of such a module
+	Words          []uint32       // the module in native byte order, for vkCreateShaderModule
 
 	// Each of the following needs a feature of Vulkan that no capability of SPIR-V stands for alone. All are
 	// about the whole module, used or not.

@@ -285,8 +285,8 @@ func (p *parser) collect(in instruction, inFunction bool) error {
 		name := literalString(o)
 		p.module.Extensions = append(p.module.Extensions, name)
 	case opSourceExtension:
-		if text := literalString(o); mergedLaunches(text) > 0 {
-			p.module.Launches = mergedLaunches(text)
+		if launches, bindings := mergedLaunches(literalString(o)); launches > 0 {
+			p.module.Launches, p.module.LaunchBindings = launches, bindings
 		}
 	case opExtInstImport:
 		if name := literalString(o[1:]); strings.HasPrefix(name, "NonSemantic.") || strings.Contains(name, "DebugInfo") {

@@ -1,0 +1,201 @@
+package spirv
+
+import "slices"
+
+// spacing is what a merging needs for SpacedBindings: in each function that accesses a binding, where the launch's part
+// of it begins, how many elements that has, and how many the binding has. The function finds it out at its
+// beginning.
+type spacing struct {
+	// places has the place of each binding's variable among the bindings of the entry point, by id.
+	places map[uint32]int
+	// bindings is how many there are.
+	bindings int
+	// used are the variables that a function accesses, by the offset of the instruction behind which it finds that out,
+	// and parts is what the function has found out of each.
+	used  map[int][]uint32
+	parts map[uint32]spacedPart
+	// unsigned and boolean are types, and word is that of a pointer to a word of the push constants.
+	unsigned, boolean, word uint32
+	// words is the array of the words that say where parts are.
+	words uint32
+	// numbers are constants, of which the n-th is n.
+	numbers []uint32
+}
+
+// spacedPart has the ids of the first element of a launch's part, of the number of its elements, and of the number of
+// elements of the binding, which is an index that is in no part.
+type spacedPart struct{ start, length, outside uint32 }
+
+// findSpaced finds the bindings. Each has to be an array and nothing else: parts begin at any of its elements.
+func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
+	g := f.merging
+	if len(e.Bindings) == 0 {
+		return f.entry.errorf("it has no bindings")
+	}
+	s := &spacing{places: make(map[uint32]int), bindings: len(e.Bindings), used: make(map[int][]uint32), words: f.newID()}
+	g.spacing = s
+	for i, v := range f.variables {
+		if !uses[i] || !v.class.isDescriptor() {
+			continue
+		}
+		d := f.decorations.of(idKey(v.id))
+		place := slices.IndexFunc(e.Bindings, func(b Binding) bool { return b.Set == d.descriptorSet && b.Binding == d.binding })
+		if place < 0 || e.Bindings[place].Kind != StorageBuffer || e.Bindings[place].Count != 1 || e.Bindings[place].Stride == 0 || e.Bindings[place].MinSize != 0 {
+			return f.at(v.word).errorf("%%%d is more than an array in a storage buffer, or less", v.id)
+		}
+		s.places[v.id] = place
+	}
+	for i := range f.functions {
+		function := &f.functions[i]
+		prologue := f.prologueOf(function)
+		for word := function.start; word < function.end; {
+			in := f.at(word)
+			word = in.next()
+			if id := f.spacedVariable(in); id != 0 && !slices.Contains(s.used[prologue], id) {
+				s.used[prologue] = append(s.used[prologue], id)
+			}
+		}
+	}
+	return nil
+}
+
+// spacedVariable returns the variable of SpacedBindings that an instruction accesses in a way that can be rewritten, or 0.
+func (f *folding) spacedVariable(in instruction) uint32 {
+	o := in.operands
+	switch in.opcode {
+	case opAccessChain, opInBoundsAccessChain, opArrayLength:
+		if f.isSpaced(o[2]) {
+			return o[2]
+		}
+	}
+	return 0
+}
+
+// base returns the number of bytes of the words that say where parts are, with what follows them aligned like any block.
+func (s *spacing) base() uint32 { return (8*uint32(s.bindings) + 15) &^ 15 }
+
+// declareSpaced appends the types and constants.
+func (f *folding) declareSpaced() {
+	s := f.merging.spacing
+	for _, word := range f.types {
+		switch in := f.at(word); {
+		case in.opcode == opTypeInt && in.operands[1] == 32 && in.operands[2] == 0 && s.unsigned == 0:
+			s.unsigned = in.operands[0]
+		case in.opcode == opTypeBool && s.boolean == 0:
+			s.boolean = in.operands[0]
+		}
+	}
+	if s.unsigned == 0 {
+		s.unsigned = f.merging.unsigned
+	}
+	if s.unsigned == 0 {
+		s.unsigned = f.newID()
+		f.emit(opTypeInt, s.unsigned, 32, 0)
+	}
+	if s.boolean == 0 {
+		s.boolean = f.newID()
+		f.emit(opTypeBool, s.boolean)
+	}
+	for n := range 2 * s.bindings {
+		s.numbers = append(s.numbers, f.emitResult(opConstant, s.unsigned, uint32(n)))
+	}
+	length := f.emitResult(opConstant, s.unsigned, uint32(2*s.bindings))
+	f.emit(opTypeArray, s.words, s.unsigned, length)
+	s.word = f.newID()
+	f.emit(opTypePointer, s.word, uint32(classPushConstant), s.unsigned)
+}
+
+// emitParts appends what a function finds out at its beginning, behind an instruction of the module.
+func (f *folding) emitParts(behind int) {
+	if f.merging == nil || f.merging.spacing == nil || len(f.merging.spacing.used[behind]) == 0 {
+		return
+	}
+	s := f.merging.spacing
+	s.parts = make(map[uint32]spacedPart)
+	launch := f.emitLaunchNumber()
+	for _, id := range s.used[behind] {
+		word := func(n int) uint32 {
+			pointer := f.emitResult(opAccessChain, s.word, f.merging.pushed, s.numbers[0], s.numbers[2*s.places[id]+n])
+			return f.emitResult(opLoad, s.unsigned, pointer)
+		}
+		s.parts[id] = spacedPart{
+			start:   f.emitResult(opIMul, s.unsigned, word(0), launch),
+			length:  word(1),
+			outside: f.emitResult(opArrayLength, s.unsigned, id, 0),
+		}
+	}
+}
+
+// spacedInstruction appends the replacement of an instruction that accesses a binding. It returns false, and has done
+// nothing, for any other.
+func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
+	s := f.merging.spacing
+	id := f.spacedVariable(in)
+	if id == 0 {
+		return false, f.refuseSpaced(in)
+	}
+	part, ok := s.parts[id]
+	if !f.merging.declared || !ok {
+		return true, in.errorf("it accesses %%%d outside of a function", id)
+	}
+	o := in.operands
+	if in.opcode == opArrayLength {
+		f.emit(opCopyObject, o[0], o[1], part.length)
+		return true, nil
+	}
+	if len(o) < 5 {
+		return true, in.errorf("it is a pointer to all elements of %%%d", id)
+	}
+	for _, index := range o[3:] {
+		if f.input(index) != nil || f.mergedVariable(index) != nil || f.isSpaced(index) {
+			return true, in.errorf("%%%d is no index", index)
+		}
+	}
+	if !f.isWord(o[4]) {
+		return true, in.errorf("index %%%d has not 32 bits", o[4])
+	}
+	inside := f.emitResult(opULessThan, s.boolean, o[4], part.length)
+	moved := f.emitResult(opIAdd, s.unsigned, o[4], part.start)
+	index := f.emitResult(opSelect, s.unsigned, inside, moved, part.outside)
+	// The access was in bounds of the launch's part at most.
+	f.emit(opAccessChain, slices.Concat(o[:4], []uint32{index}, o[5:])...)
+	return true, nil
+}
+
+// isSpaced reports whether an id is the variable of a binding of which each launch has a part.
+func (f *folding) isSpaced(id uint32) bool {
+	if f.merging == nil || f.merging.spacing == nil {
+		return false
+	}
+	_, ok := f.merging.spacing.places[id]
+	return ok
+}
+
+// isWord reports whether a value is an integer of 32 bits.
+func (f *folding) isWord(id uint32) bool {
+	value, ok := f.definition(id)
+	if !ok || len(value.operands) < 2 || value.operands[1] != id {
+		return false
+	}
+	kind, ok := f.definition(value.operands[0])
+	return ok && kind.opcode == opTypeInt && kind.operands[1] == 32
+}
+
+// refuseSpaced returns an error for an instruction that reads or writes all of a binding.
+func (f *folding) refuseSpaced(in instruction) error {
+	var pointers []uint32
+	switch o := in.operands; in.opcode {
+	case opLoad:
+		pointers = o[2:3]
+	case opStore:
+		pointers = o[:1]
+	case opCopyMemory:
+		pointers = o[:2]
+	}
+	for _, id := range pointers {
+		if f.isSpaced(id) {
+			return in.errorf("it accesses all of %%%d", id)
+		}
+	}
+	return nil
+}

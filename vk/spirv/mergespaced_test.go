@@ -1,0 +1,75 @@
+package spirv
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
+	const long, one64 = idAfterBuffer + 40, idAfterBuffer + 41
+	longs := [][]uint32{op(opTypeInt, long, 64, 0), op(opConstant, long, one64, 1, 0)}
+	chain := func(result uint32, indices ...uint32) []uint32 {
+		return op(opAccessChain, append([]uint32{idUintPointer, result, idVariable}, indices...)...)
+	}
+	for name, test := range map[string]struct {
+		globals, body [][]uint32
+		want          string
+	}{
+		"element":                {nil, [][]uint32{chain(60, idZero, idTwo), op(opStore, 60, idOne)}, ""},
+		"length":                 {nil, [][]uint32{op(opArrayLength, idUint, 60, idVariable, 0)}, ""},
+		"no access":              {nil, nil, ""},
+		"all elements":           {nil, [][]uint32{chain(60, idZero)}, "all elements"},
+		"long index":             {longs, [][]uint32{chain(60, idZero, one64)}, "32 bits"},
+		"index that is a type":   {nil, [][]uint32{chain(60, idZero, idUint)}, "32 bits"},
+		"index that is a buffer": {nil, [][]uint32{chain(60, idZero, idVariable)}, "no index"},
+		"loaded":                 {nil, [][]uint32{op(opLoad, idStruct, 60, idVariable)}, "accesses all"},
+		"stored":                 {nil, [][]uint32{op(opStore, idVariable, idOne)}, "accesses all"},
+		"copied":                 {nil, [][]uint32{op(opCopyMemory, idVariable, idVariable)}, "accesses all"},
+		"copied pointer":         {nil, [][]uint32{op(opCopyObject, idStructPointer, 60, idVariable)}, "where a member"},
+		"outside of functions":   {[][]uint32{chain(60, idZero, idOne)}, [][]uint32{chain(61, idZero, idOne)}, "outside of a function"},
+	} {
+		s := storageBuffer()
+		s.globals = append(s.globals, test.globals...)
+		// So that there is an access.
+		s.body = append(test.body, chain(62, idZero, idOne), op(opStore, 62, idOne))
+		m, err := Parse(s.encode())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		v, err := Merge(m, "main", spacedRoom)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || v.Words != nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if test.want != "" {
+			continue
+		}
+		if v.Base != 16 || v.Stride != 0 || v.Launches != 32 || len(v.Elements) != 1 || v.Elements[0] != 4 {
+			t.Errorf("%s: %d launches, push constants from %d on at a stride of %d, elements of %d", name, v.Launches, v.Base, v.Stride, v.Elements)
+		}
+		variant, err := Parse(encode(v.Words, binary.LittleEndian))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if variant.Launches != 32 || variant.LaunchBindings != SpacedBindings || variant.EntryPoints[0].PushConstants.Size != 8 {
+			t.Errorf("%s: %d launches of %d, push constants %+v", name, variant.Launches, variant.LaunchBindings, variant.EntryPoints[0].PushConstants)
+		}
+	}
+	// A buffer that is more than an array, or less.
+	if _, err := Merge(parsedShader(t, buffered(op(opLoad, idBlock, 60, idBuffer))), "main", spacedRoom); err == nil || !strings.Contains(err.Error(), "more than an array") {
+		t.Errorf("a structure: %v", err)
+	}
+	if _, err := Merge(parsedShader(t, shader{}), "main", spacedRoom); err == nil || !strings.Contains(err.Error(), "no bindings") {
+		t.Errorf("no buffer: %v", err)
+	}
+}
+
+func parsedShader(t *testing.T, s shader) *Module {
+	t.Helper()
+	m, err := Parse(s.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
