@@ -28,11 +28,11 @@ type Plan struct {
 // A kernel has a pipeline for each value of Plan.Fold, and some with which one dispatch does what several
 // of that for 0 do. These are their numbers, by what the launches bind.
 const (
-	Merging       = 3 // the first of them
-	MergingOwn    = Merging + int(spirv.OwnBindings)
-	MergingShared = Merging + int(spirv.SharedBindings)
-	MergingSpaced = Merging + int(spirv.SpacedBindings)
-	Pipelines     = MergingSpaced + 1 // how many pipelines there are
+	Merging       = 3                                   // the first of them
+	MergingOwn    = Merging + int(spirv.OwnBindings)    // of spirv.OwnBindings
+	MergingShared = Merging + int(spirv.SharedBindings) // of spirv.SharedBindings
+	MergingSpaced = Merging + int(spirv.SpacedBindings) // of spirv.SpacedBindings
+	Pipelines     = MergingSpaced + 1                   // how many pipelines there are
 )
 
 // PlanDispatch divides g workgroups into dispatches within the device's limits, which it appends to

@@ -80,7 +80,11 @@ func TestMergingPipelineIsMadeOnce(t *testing.T) {
 // The second pipeline that merges is made when the first one is there, for the number of which it is told, and what it
 // gets stands for both.
 func TestPipelinesThatMergeAreMadeOneAfterTheOther(t *testing.T) {
-	for name, order := range map[string][2]int{"own first": {kernel.MergingOwn, kernel.MergingShared}, "shared first": {kernel.MergingShared, kernel.MergingOwn}} {
+	for name, order := range map[string][2]int{
+		"own first":    {kernel.MergingOwn, kernel.MergingShared},
+		"shared first": {kernel.MergingShared, kernel.MergingOwn},
+		"spaced first": {kernel.MergingSpaced, kernel.MergingShared},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			k := r.compiled()
