@@ -80,6 +80,24 @@ func TestLaunchesOfADispatchAreCheckedLikeDispatches(t *testing.T) {
 	}
 }
 
+// checkLaunches checks the kinds of violations of a command buffer with launches of mergedSaxpy.
+func checkLaunches(t *testing.T, bindings spirv.MergedBindings, clauses, commands string, want []Kind) {
+	t.Helper()
+	o := Options{}
+	if clauses != "" {
+		o.Clauses = strings.NewReader(clauses)
+	}
+	var got []Kind
+	for _, v := range check(t, mergedSaxpy(t, bindings)+on("1", "", commands, "1"), o).Violations {
+		got = append(got, v.Kind)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // Launches that bind the same all use it.
 func TestLaunchesThatBindTheSameAreCheckedLikeDispatches(t *testing.T) {
 	const bind = "p 2\nR 0 0:1:0:8 1:2:0:8\nk 0 0,0,1,0\n"
@@ -93,19 +111,7 @@ func TestLaunchesThatBindTheSameAreCheckedLikeDispatches(t *testing.T) {
 		{"tasks that must be ordered", "task 0 0 out=1\ntask 1 0 in=1\n", bind + "d 0 0 0 1 1 2\n", []Kind{Dependence, Unordered, Unordered}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Options{}
-			if c.clauses != "" {
-				o.Clauses = strings.NewReader(c.clauses)
-			}
-			var got []Kind
-			for _, v := range check(t, mergedSaxpy(t, spirv.SharedBindings)+on("1", "", c.commands, "1"), o).Violations {
-				got = append(got, v.Kind)
-			}
-			slices.Sort(got)
-			slices.Sort(c.want)
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			checkLaunches(t, spirv.SharedBindings, c.clauses, c.commands, c.want)
 		})
 	}
 }
@@ -127,18 +133,7 @@ func TestLaunchesWithSpacedBindingsAreCheckedLikeDispatches(t *testing.T) {
 		{"the push constants of the second", "task 0 0 out=1\ntask 2 0 in=1\n", bind(16, 2), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Options{}
-			if c.clauses != "" {
-				o.Clauses = strings.NewReader(c.clauses)
-			}
-			var got []Kind
-			for _, v := range check(t, mergedSaxpy(t, spirv.SpacedBindings)+on("1", "", c.commands, "1"), o).Violations {
-				got = append(got, v.Kind)
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, c.want) {
-				t.Errorf("%v, want %v", got, c.want)
-			}
+			checkLaunches(t, spirv.SpacedBindings, c.clauses, c.commands, c.want)
 		})
 	}
 }
