@@ -148,29 +148,38 @@ typedef struct run {
 
 static run longer(run a, run b) { return b.dispatches > 1 && b.dispatches >= a.dispatches ? b : a; }
 
-// The run that begins with the dispatch at w: with the variant that takes more of those behind it, and of those that
-// take as many with the one that binds less.
-static run run_at(const vko_device *d, const uint64_t *w, const uint64_t *end)
+// The longest run from the dispatch at w on with a variant whose bindings are no arrays, and of two as long the one that
+// binds less.
+static run run_without_arrays(const vko_device *d, const vko_merging *m, const uint64_t *w, const uint64_t *end)
 {
-	const vko_merging *m = merging_number(w) == 0 ? NULL : vko_merging_at(d, merging_number(w));
-	const run alone = { 1, NULL };
-	if (m == NULL)
-		return alone;
-	// Dispatches that could be merged, and of these from w on those that each variant takes.
-	uint32_t all = 1, own = 1, shared = 1, spaced = 1;
+	uint32_t all = 1, shared = 1, spaced = 1;
 	for (const uint64_t *next = w + op_words(w); next < end && merges(w, next); all++, next += op_words(w)) {
-		const bool takes_own = all < m->own.launches;
 		const bool takes_shared = shared == all && all < m->shared.launches && binds_same(w, next);
 		const bool takes_spaced = spaced == all && all < m->spaced.launches && binds_next(d, m, w, next, all);
-		if (!takes_own && !takes_shared && !takes_spaced)
+		if (!takes_shared && !takes_spaced)
 			break;
-		own += takes_own;
 		shared += takes_shared;
 		spaced += takes_spaced;
 	}
-	run best = longer(alone, (run){ own, &m->own });
-	best = longer(best, (run){ spaced, &m->spaced });
-	return longer(best, (run){ shared, &m->shared });
+	return longer(longer((run){ 1, NULL }, (run){ spaced, &m->spaced }), (run){ shared, &m->shared });
+}
+
+// The run that begins with the dispatch at w. It has arrays only if it is longer so, and then ends where a run without
+// arrays begins that reaches further.
+static run run_at(const vko_device *d, const uint64_t *w, const uint64_t *end)
+{
+	const run alone = { 1, NULL };
+	const vko_merging *m = merging_number(w) == 0 ? NULL : vko_merging_at(d, merging_number(w));
+	if (m == NULL)
+		return alone;
+	const run best = run_without_arrays(d, m, w, end);
+	uint32_t own = 1;
+	for (const uint64_t *next = w + op_words(w); own < m->own.launches && next < end && merges(w, next); own++)
+		next += op_words(w);
+	for (uint32_t k = 1; k < own && own > best.dispatches; k++)
+		if (run_without_arrays(d, m, w + (size_t)k * op_words(w), end).dispatches > own - k)
+			own = k;
+	return longer(longer(alone, (run){ own, &m->own }), best);
 }
 
 // What a stream that has been checked needs from a descriptor pool.

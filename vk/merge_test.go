@@ -468,8 +468,8 @@ func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
 		{"both", both, "AB", demand{arrays: 1}},
 		{"both", both, "AAB", demand{arrays: 1}},
 		{"both", both, as(launches) + "B", demand{shared: 1, alone: 1}},
-		{"both", both, "B" + as(launches), demand{arrays: 1, alone: 1}},
-		{"both", both, "B" + as(launches+1), demand{arrays: 1, shared: 1}},
+		{"both", both, "B" + as(launches-1), demand{arrays: 1}},
+		{"both", both, "B" + as(launches), demand{alone: 1, shared: 1}},
 		{"both", both, as(most) + "BB", demand{shared: 2}},
 		{"both", both, "AB" + as(launches+4), demand{arrays: 1, shared: 1}},
 		{"spaced", spaced, "p", demand{alone: 1}},
@@ -489,6 +489,11 @@ func TestStreamDemandsWhatItsDispatchesBind(t *testing.T) {
 		{"all", each, "pp", demand{shared: 1}},
 		{"all", each, "pqrp", demand{arrays: 1}},
 		{"all", each, "sr", demand{arrays: 1}},
+		{"all", each, "spqrs", demand{arrays: 1}},
+		{"all", each, "sqpqrsAA", demand{arrays: 1}},
+		{"all", each, "sq" + as(launches), demand{arrays: 1, shared: 1}},
+		{"all", each, "sqsq" + as(launches-3), demand{arrays: 1, shared: 1}},
+		{"all", each, "sqsq" + as(launches-4), demand{arrays: 1}},
 	} {
 		var s Stream
 		add := func(p Pipeline, bindings string) {
