@@ -48,7 +48,7 @@ type dispatch struct {
 	// compound, if not nil, has the launches of a compound task, which has no Region.Kernel, and
 	// kernels their pipelines, which are released by unpin.
 	compound *Compound
-	// items are the Enter of a compound task.
+	// items are those of a compound task, whose maps are its Enter.
 	items   *compoundItems
 	kernels []*pipeline.Kernel
 	// recorded are the recorded commands that the task's batch executes, or nil. They are released by

@@ -28,7 +28,7 @@ type Compound struct {
 	kernels []*kernel.Kernel
 	// launches are in the order of their levels, and within a level in that of their kernels.
 	launches []compoundLaunch
-	// items are the maps as far as they overlap.
+	// items are the maps, of which those that overlap are one.
 	items  compoundItems
 	depend []tasks.Depend
 	// invocations is the number of invocations of all kernels.
@@ -36,12 +36,12 @@ type Compound struct {
 
 	// The following fields are guarded by Scheduler.mu.
 
-	// joined are the items of the next task, nil before the first one: where neighbours are in one block, they
-	// are one item. moved says that the storage has changed since.
+	// joined are the items of the next task, nil before the first one: of items, neighbours in one block are one.
+	// moved says that the storage has changed since they were found.
 	joined *compoundItems
 	moved  bool
-	// commands are the encoded launches for these items, with storage that begins at bound. barriers is
-	// the number of barriers among them.
+	// commands are the encoded launches for the items boundTo, whose storage begins at bound. barriers is the
+	// number of barriers among them.
 	commands vk.Stream
 	barriers int
 	boundTo  *compoundItems

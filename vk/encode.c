@@ -117,10 +117,16 @@ static bool merges(const uint64_t *w, const uint64_t *next)
 		(uint64_t)high(w[6]) * low(w[7]) <= VKO_MERGED_GROUPS;
 }
 
+// Whether as many ranges are the same.
+static bool same_ranges(const uint64_t *ranges, const uint64_t *others, uint32_t count)
+{
+	return memcmp(ranges, others, sizeof *ranges * RANGE_WORDS * count) == 0;
+}
+
 // Whether two dispatches of one pipeline bind the same.
 static bool binds_same(const uint64_t *w, const uint64_t *other)
 {
-	return memcmp(w + DISPATCH_WORDS, other + DISPATCH_WORDS, sizeof *w * RANGE_WORDS * op_bindings(w)) == 0;
+	return same_ranges(w + DISPATCH_WORDS, other + DISPATCH_WORDS, op_bindings(w));
 }
 
 // Whether dispatch number k behind the one at w binds parts at k times the distances at which the next one does, with
@@ -489,8 +495,8 @@ static int32_t bind_same(const vko_device *d, void *commands, vkoHandle pool, co
 {
 	const uint32_t bindings = op_bindings(w);
 	const uint64_t *ranges = w + DISPATCH_WORDS;
-	if (bindings == 0 || (now->ranges != NULL && now->range_count == bindings &&
-			     memcmp(now->ranges, ranges, sizeof *w * RANGE_WORDS * bindings) == 0))
+	if (bindings == 0 ||
+		(now->ranges != NULL && now->range_count == bindings && same_ranges(now->ranges, ranges, bindings)))
 		return 0;
 	if (bind_buffers(d, commands, pool, p, w, 1, fault))
 		return 1;

@@ -5,10 +5,8 @@ import "math"
 // Dispatches of one kind differ at most in what they bind and push: one dispatch can do several of them
 // (see PipelineOptions.Merges). kinds are those of a stream.
 type kinds struct {
-	// first has the number of words before the first dispatch of each kind behind the last other operation, of
+	// last has the number of words before the last dispatch of each kind behind the last other operation, of
 	// which there are count. It takes little memory, because a batch has a stream for each level.
-	first [mostKinds]uint16
-	// last has that before the last dispatch of each kind.
 	last  [mostKinds]uint16
 	count int8
 	// others says that the stream has other operations too, or dispatches of more kinds.
@@ -39,13 +37,13 @@ const (
 // dispatch notes a dispatch, the words from at on. small says that it could be merged with others.
 func (k *kinds) dispatch(words []uint64, at int, small bool) {
 	k.repeats = NoRepeat
-	for i := range k.first[:k.count] {
-		first := words[k.first[i]:]
-		if !alike(first, words[at:]) {
+	for i, last := range k.last[:k.count] {
+		earlier := words[last:]
+		if !alike(earlier, words[at:]) {
 			continue
 		}
 		if small {
-			k.repeats = repeat(words[k.last[i]:], words[at:])
+			k.repeats = repeat(earlier, words[at:])
 		}
 		if at <= math.MaxUint16 {
 			k.last[i] = uint16(at)
@@ -56,7 +54,7 @@ func (k *kinds) dispatch(words []uint64, at int, small bool) {
 		k.others = true
 		return
 	}
-	k.first[k.count], k.last[k.count] = uint16(at), uint16(at)
+	k.last[k.count] = uint16(at)
 	k.count++
 }
 
@@ -95,10 +93,10 @@ func (s *Stream) AppendUnordered(t *Stream) {
 		s.Append(t)
 		return
 	}
-	for _, first := range k.first[:k.count] {
+	for _, last := range k.last[:k.count] {
 		for rest := t.words; len(rest) > 0; {
 			words := rest[:rest[0]>>headerWordsShift]
-			if rest = rest[len(words):]; alike(words, t.words[first:]) {
+			if rest = rest[len(words):]; alike(words, t.words[last:]) {
 				s.words = append(s.words, words...)
 			}
 		}

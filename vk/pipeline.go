@@ -7,10 +7,11 @@ import "C"
 
 import (
 	"fmt"
-	"github.com/vkomp/vkomp/vk/spirv"
 	"unsafe"
 
 	vulkan "github.com/vulkan-go/vulkan"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // CreatePipeline creates a compute pipeline. Its dispatches may have a base workgroup

@@ -2,10 +2,11 @@ package vk
 
 import (
 	"encoding/binary"
-	"github.com/vkomp/vkomp/vk/spirv"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // SPIR-V §2.3 (physical layout), §3.32 (instructions).

@@ -353,7 +353,8 @@ void vko_device_free(vko_device *d); // after vkDestroyDevice, or adopted
 // The merging of that number, or NULL if there is none.
 const vko_merging *vko_merging_at(const vko_device *d, uint32_t number);
 // Sets the merging of a number in range; one whose merged is 0 removes it. No stream that names the
-// number is in use, so that queues read it without a lock, and one call is made at a time. It returns VKO_ERROR_OUT_OF_HOST_MEMORY, or 0.
+// number is in use, so that queues read it without a lock, and one call is made at a time. It returns
+// VKO_ERROR_OUT_OF_HOST_MEMORY, or 0.
 int32_t vko_merging_set(vko_device *d, uint32_t number, const vko_merging *m);
 
 // adopt.c; an instance and a device that the application made and destroys.
