@@ -21,65 +21,67 @@ import (
 // those that are ordered stay so.
 func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 	merges := kernel.MergesOwn(openDevice(t).Properties())
-	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
-		t.Run(debug, func(t *testing.T) {
-			rt, log := openRecorded(t, debug)
-			ctx, limit := t.Context(), time.Now().Add(time.Minute)
-			size := [2]uint32{3, 2}
-			k, err := rt.NewKernel(vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}})
-			succeed(t, err)
-			// The kernels have 3 by 2 workgroups, 2 by 2, or one.
-			const points, rounds = 50, 20
-			shape := func(point int) (width, height int) {
-				if point < points/2 {
-					return 7 - point%2, 3 + point%2
-				}
-				return 1 + point%3, 1 + point%2
+	size := [2]uint32{3, 2}
+	inMergeModes(t, vkomp.KernelSource{Name: "indices", SPIRV: indicesModule, Specialize: map[uint32]uint32{0: size[0], 1: size[1]}}, func(t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, debug, log string) {
+		ctx, limit := t.Context(), time.Now().Add(time.Minute)
+		// The kernels have 3 by 2 workgroups, 2 by 2, or one.
+		const points, rounds = 50, 20
+		shape := func(point int) (width, height int) {
+			if point < points/2 {
+				return 7 - point%2, 3 + point%2
 			}
-			values := make([][]seen, points)
-			var maps []vkomp.Arg
+			return 1 + point%3, 1 + point%2
+		}
+		values := make([][]seen, points)
+		var maps []vkomp.Arg
+		for p := range values {
+			width, height := shape(p)
+			values[p] = make([]seen, width*height)
+			maps = append(maps, vkomp.To(values[p]))
+		}
+		succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}))
+		for range rounds {
 			for p := range values {
 				width, height := shape(p)
-				values[p] = make([]seen, width*height)
-				maps = append(maps, vkomp.To(values[p]))
+				succeed(t, rt.Target(ctx, vkomp.Target{
+					Kernel: k, Range: vkomp.Range{X: width, Y: height}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values[p])},
+					Args: []vkomp.Arg{vkomp.From(values[p]), vkomp.Value(uint32(width)), vkomp.Value(uint32(height))},
+				}))
 			}
-			succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}))
-			for range rounds {
-				for p := range values {
-					width, height := shape(p)
-					succeed(t, rt.Target(ctx, vkomp.Target{
-						Kernel: k, Range: vkomp.Range{X: width, Y: height}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(values[p])},
-						Args: []vkomp.Arg{vkomp.From(values[p]), vkomp.Value(uint32(width)), vkomp.Value(uint32(height))},
-					}))
-				}
-				succeed(t, rt.Taskwait(ctx))
-				if merges && debug != "path=general" {
-					awaitMerging(rt, limit)
-				}
+			succeed(t, rt.Taskwait(ctx))
+			if merges && debug != "path=general" {
+				awaitMerging(rt, limit)
 			}
-			var from []vkomp.Arg
-			for p := range values {
-				from = append(from, vkomp.From(values[p]))
-			}
-			succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: from}))
-			launched := rt.Stats().Dispatches
-			succeed(t, rt.Close())
-			for p := range values {
-				width, height := shape(p)
-				checkSeen(t, values[p], width, height, size)
-			}
-			checkMerging(t, debug, merges, launched, points*rounds, keptOrder(t, log).Sum().Dispatches, points*rounds-1)
-		})
-	}
+		}
+		var from []vkomp.Arg
+		for p := range values {
+			from = append(from, vkomp.From(values[p]))
+		}
+		succeed(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: from}))
+		launched := rt.Stats().Dispatches
+		succeed(t, rt.Close())
+		for p := range values {
+			width, height := shape(p)
+			checkSeen(t, values[p], width, height, size)
+		}
+		checkMerging(t, debug, merges, launched, points*rounds, keptOrder(t, log).Sum().Dispatches, points*rounds-1)
+	})
 }
 
-// openRecorded opens a runtime with a debug setting, whose commands are recorded in a file.
-func openRecorded(t *testing.T, debug string) (rt *vkomp.Runtime, log string) {
-	t.Helper()
-	vktest.Layers(t, "record")
-	log = filepath.Join(t.TempDir(), "log")
-	t.Setenv("VKOMP_RECORD", log)
-	return vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks), log
+// inMergeModes runs a test with a kernel in debug modes in which launches are merged, are not, or may be. What the driver is
+// given is recorded in the file log.
+func inMergeModes(t *testing.T, source vkomp.KernelSource, test func(t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, debug, log string)) {
+	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
+		t.Run(debug, func(t *testing.T) {
+			vktest.Layers(t, "record")
+			log := filepath.Join(t.TempDir(), "log")
+			t.Setenv("VKOMP_RECORD", log)
+			rt := vktest.Open(t, vktest.Debug(debug), vktest.NoSynchronizationChecks)
+			k, err := rt.NewKernel(source)
+			succeed(t, err)
+			test(t, rt, k, debug, log)
+		})
+	}
 }
 
 // checkMerging checks the number of launches, and how many dispatches they were with a debug setting: each was one, or
@@ -175,72 +177,67 @@ var cellsModule []byte
 // Kernels that nothing orders and that have the same slices work at places of their own in them, which their values say.
 // They go to the device several in a dispatch. A kernel that writes what they read comes before them.
 func TestKernelsWithTheSameSlicesAreMerged(t *testing.T) {
-	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
-		t.Run(debug, func(t *testing.T) {
-			rt, log := openRecorded(t, debug)
-			ctx, limit := t.Context(), time.Now().Add(time.Minute)
-			k, err := rt.NewKernel(vkomp.KernelSource{Name: "cells", SPIRV: cellsModule})
-			succeed(t, err)
-			const points, cell, rounds = 150, 12, 12
-			weight, other, cells := make([]uint32, cell), make([]uint32, cell), make([]uint32, points*cell)
-			for i := range weight {
-				weight[i], other[i] = uint32(i), uint32(100+i)
+	inMergeModes(t, vkomp.KernelSource{Name: "cells", SPIRV: cellsModule}, func(t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, debug, log string) {
+		ctx, limit := t.Context(), time.Now().Add(time.Minute)
+		const points, cell, rounds = 150, 12, 12
+		weight, other, cells := make([]uint32, cell), make([]uint32, cell), make([]uint32, points*cell)
+		for i := range weight {
+			weight[i], other[i] = uint32(i), uint32(100+i)
+		}
+		for i := range cells {
+			cells[i] = uint32(3 * i)
+		}
+		wantWeight, want := slices.Clone(weight), slices.Clone(cells)
+		apply := func(to, from []uint32, n int, by uint32) {
+			for i := range n {
+				to[i] = to[i]*by + from[i]
 			}
-			for i := range cells {
-				cells[i] = uint32(3 * i)
-			}
-			wantWeight, want := slices.Clone(weight), slices.Clone(cells)
-			apply := func(to, from []uint32, n int, by uint32) {
-				for i := range n {
-					to[i] = to[i]*by + from[i]
-				}
-			}
-			target := func(reads, writes []uint32, at, n, threads int, by uint32, depend ...vkomp.Depend) {
-				succeed(t, rt.Target(ctx, vkomp.Target{
-					Kernel: k, Range: vkomp.Range{X: threads}, NoWait: true, Depend: depend,
-					Args: []vkomp.Arg{vkomp.To(reads), vkomp.ToFrom(writes), vkomp.Value(uint32(at)), vkomp.Value(uint32(n)), vkomp.Value(by)},
-				}))
-			}
-			succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(weight), vkomp.To(other), vkomp.ToFrom(cells)}}, func(ctx context.Context) error {
-				for round := range uint32(rounds) {
-					target(other, weight, 0, cell, cell, round, vkomp.Out(weight))
-					apply(wantWeight, other, cell, round)
-					for p := range points {
-						n, threads, by := 1+p%cell, cell, uint32(p)+round
-						if p >= points/2 {
-							threads = 4 // in another number of workgroups
-						}
-						target(weight, cells, p*cell, n, threads, by, vkomp.In(weight))
-						apply(want[p*cell:], wantWeight, n, by)
-					}
-					if err := rt.Taskwait(ctx); err != nil {
-						return err
-					}
-					if debug != "path=general" {
-						awaitMerging(rt, limit)
-					}
-				}
-				return nil
+		}
+		target := func(reads, writes []uint32, at, n, threads int, by uint32, depend ...vkomp.Depend) {
+			succeed(t, rt.Target(ctx, vkomp.Target{
+				Kernel: k, Range: vkomp.Range{X: threads}, NoWait: true, Depend: depend,
+				Args: []vkomp.Arg{vkomp.To(reads), vkomp.ToFrom(writes), vkomp.Value(uint32(at)), vkomp.Value(uint32(n)), vkomp.Value(by)},
 			}))
-			launched := rt.Stats().Dispatches
-			succeed(t, rt.Close())
-			if !slices.Equal(weight, wantWeight) || !slices.Equal(cells, want) {
-				t.Error("the kernels have written something else")
-			}
-			f, err := os.Open(log)
-			succeed(t, err)
-			defer f.Close()
-			report, err := checker.Check(f, checker.Options{})
-			succeed(t, err)
-			for _, v := range report.Violations {
-				// It does not see which words of a slice a kernel writes.
-				if v.Kind != checker.Unordered {
-					t.Errorf("violation of order: %v", v)
+		}
+		succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(weight), vkomp.To(other), vkomp.ToFrom(cells)}}, func(ctx context.Context) error {
+			for round := range uint32(rounds) {
+				target(other, weight, 0, cell, cell, round, vkomp.Out(weight))
+				apply(wantWeight, other, cell, round)
+				for p := range points {
+					n, threads, by := 1+p%cell, cell, uint32(p)+round
+					if p >= points/2 {
+						threads = 4 // in another number of workgroups
+					}
+					target(weight, cells, p*cell, n, threads, by, vkomp.In(weight))
+					apply(want[p*cell:], wantWeight, n, by)
+				}
+				if err := rt.Taskwait(ctx); err != nil {
+					return err
+				}
+				if debug != "path=general" {
+					awaitMerging(rt, limit)
 				}
 			}
-			checkMerging(t, debug, true, launched, (points+1)*rounds, report.Sum().Dispatches, (points+1)*rounds/2)
-		})
-	}
+			return nil
+		}))
+		launched := rt.Stats().Dispatches
+		succeed(t, rt.Close())
+		if !slices.Equal(weight, wantWeight) || !slices.Equal(cells, want) {
+			t.Error("the kernels have written something else")
+		}
+		f, err := os.Open(log)
+		succeed(t, err)
+		defer f.Close()
+		report, err := checker.Check(f, checker.Options{})
+		succeed(t, err)
+		for _, v := range report.Violations {
+			// It does not see which words of a slice a kernel writes.
+			if v.Kind != checker.Unordered {
+				t.Errorf("violation of order: %v", v)
+			}
+		}
+		checkMerging(t, debug, true, launched, (points+1)*rounds, report.Sum().Dispatches, (points+1)*rounds/2)
+	})
 }
 
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/tile.spv testdata/tile.comp
@@ -251,69 +248,64 @@ var tileModule []byte
 // Kernels on the tiles of an array, which lie at equal distances, go to the device many in a dispatch, though the device
 // binds few buffers at once. Each has its own tiles; those at the ends of the array have theirs elsewhere.
 func TestKernelsOnTilesAreMerged(t *testing.T) {
-	for _, debug := range []string{"path=any", "path=general", "placement=random,seed=5"} {
-		t.Run(debug, func(t *testing.T) {
-			rt, log := openRecorded(t, debug)
-			ctx, limit := t.Context(), time.Now().Add(time.Minute)
-			k, err := rt.NewKernel(vkomp.KernelSource{Name: "tile", SPIRV: tileModule})
-			succeed(t, err)
-			const tiles, words, steps = 60, 64, 24
-			var rows, want [2][]uint32
-			for i := range rows {
-				rows[i], want[i] = make([]uint32, tiles*words), make([]uint32, tiles*words)
+	inMergeModes(t, vkomp.KernelSource{Name: "tile", SPIRV: tileModule}, func(t *testing.T, rt *vkomp.Runtime, k vkomp.Kernel, debug, log string) {
+		ctx, limit := t.Context(), time.Now().Add(time.Minute)
+		const tiles, words, steps = 60, 64, 24
+		var rows, want [2][]uint32
+		for i := range rows {
+			rows[i], want[i] = make([]uint32, tiles*words), make([]uint32, tiles*words)
+		}
+		for i := range rows[0] {
+			rows[0][i], want[0][i] = uint32(i), uint32(i)
+		}
+		tile := func(row []uint32, p int) []uint32 {
+			p = (p + tiles) % tiles
+			return row[p*words : (p+1)*words]
+		}
+		step := func(ctx context.Context, n int) {
+			from, to := n%2, (n+1)%2
+			for p := range tiles {
+				left, here, right, next := tile(rows[from], p-1), tile(rows[from], p), tile(rows[from], p+1), tile(rows[to], p)
+				succeed(t, rt.Target(ctx, vkomp.Target{
+					Kernel: k, Range: vkomp.Range{X: words}, NoWait: true,
+					Args:   []vkomp.Arg{vkomp.To(left), vkomp.To(here), vkomp.To(right), vkomp.From(next), vkomp.Value(uint32(p + 1))},
+					Depend: []vkomp.Depend{vkomp.In(left), vkomp.In(here), vkomp.In(right), vkomp.Out(next)},
+				}))
 			}
-			for i := range rows[0] {
-				rows[0][i], want[0][i] = uint32(i), uint32(i)
-			}
-			tile := func(row []uint32, p int) []uint32 {
-				p = (p + tiles) % tiles
-				return row[p*words : (p+1)*words]
-			}
-			step := func(ctx context.Context, n int) {
-				from, to := n%2, (n+1)%2
-				for p := range tiles {
-					left, here, right, next := tile(rows[from], p-1), tile(rows[from], p), tile(rows[from], p+1), tile(rows[to], p)
-					succeed(t, rt.Target(ctx, vkomp.Target{
-						Kernel: k, Range: vkomp.Range{X: words}, NoWait: true,
-						Args:   []vkomp.Arg{vkomp.To(left), vkomp.To(here), vkomp.To(right), vkomp.From(next), vkomp.Value(uint32(p + 1))},
-						Depend: []vkomp.Depend{vkomp.In(left), vkomp.In(here), vkomp.In(right), vkomp.Out(next)},
-					}))
+		}
+		means := func(n int) {
+			from, to := want[n%2], want[(n+1)%2]
+			for p := range tiles {
+				for i := range words {
+					tile(to, p)[i] = (tile(from, p-1)[i]+2*tile(from, p)[i]+3*tile(from, p+1)[i])*uint32(p+1) + words
 				}
 			}
-			means := func(n int) {
-				from, to := want[n%2], want[(n+1)%2]
-				for p := range tiles {
-					for i := range words {
-						tile(to, p)[i] = (tile(from, p-1)[i]+2*tile(from, p)[i]+3*tile(from, p+1)[i])*uint32(p+1) + words
-					}
+		}
+		var records vkomp.TaskgraphRecords
+		succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(rows[0]), vkomp.ToFrom(rows[1])}}, func(ctx context.Context) error {
+			for n := 0; n < steps; n += 2 {
+				// Half of the steps are replayed.
+				if both := func(ctx context.Context) error { step(ctx, n); step(ctx, n+1); return nil }; n < steps/2 {
+					succeed(t, both(ctx))
+				} else if err := rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records}, both); err != nil {
+					return err
+				}
+				means(n)
+				means(n + 1)
+				if err := rt.Taskwait(ctx); err != nil {
+					return err
+				}
+				if debug != "path=general" {
+					awaitMerging(rt, limit)
 				}
 			}
-			var records vkomp.TaskgraphRecords
-			succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(rows[0]), vkomp.ToFrom(rows[1])}}, func(ctx context.Context) error {
-				for n := 0; n < steps; n += 2 {
-					// Half of the steps are replayed.
-					if both := func(ctx context.Context) error { step(ctx, n); step(ctx, n+1); return nil }; n < steps/2 {
-						succeed(t, both(ctx))
-					} else if err := rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records}, both); err != nil {
-						return err
-					}
-					means(n)
-					means(n + 1)
-					if err := rt.Taskwait(ctx); err != nil {
-						return err
-					}
-					if debug != "path=general" {
-						awaitMerging(rt, limit)
-					}
-				}
-				return nil
-			}))
-			launched := rt.Stats().Dispatches
-			succeed(t, rt.Close())
-			if !slices.Equal(rows[0], want[0]) || !slices.Equal(rows[1], want[1]) {
-				t.Error("the kernels have written something else")
-			}
-			checkMerging(t, debug, true, launched, tiles*steps, keptOrder(t, log).Sum().Dispatches, tiles*steps/4)
-		})
-	}
+			return nil
+		}))
+		launched := rt.Stats().Dispatches
+		succeed(t, rt.Close())
+		if !slices.Equal(rows[0], want[0]) || !slices.Equal(rows[1], want[1]) {
+			t.Error("the kernels have written something else")
+		}
+		checkMerging(t, debug, true, launched, tiles*steps, keptOrder(t, log).Sum().Dispatches, tiles*steps/4)
+	})
 }
