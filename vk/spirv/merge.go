@@ -112,6 +112,7 @@ func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 // merging is what a folding needs for Merge.
 type merging struct {
 	launches, base, stride uint32
+	align                  uint32 // of the push constants of a launch, in bytes
 	bindings               MergedBindings
 	// spacing is for SpacedBindings, or nil.
 	spacing *spacing
@@ -166,7 +167,7 @@ func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 		if err := f.findSpaced(e, uses); err != nil {
 			return err
 		}
-		g.base, g.outer = g.spacing.base(), f.newID()
+		g.outer = f.newID()
 	}
 	for i, v := range f.variables {
 		if !uses[i] || v.class != classPushConstant && (g.bindings != OwnBindings || !v.class.isDescriptor()) {
@@ -194,6 +195,9 @@ func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 		own := &mergedVariable{variable: v, single: in.operands[0], held: held, array: f.newID()}
 		g.variables[v.id] = own
 		g.order = append(g.order, own)
+	}
+	if g.spacing != nil {
+		g.base = g.spacing.base(g.align)
 	}
 	if g.base > pushBytes {
 		g.launches = 0
@@ -225,12 +229,13 @@ func (f *folding) findPushed(in instruction, held uint32) error {
 		}
 	}
 	// The sizes of push constants are whole words.
-	align := uint64(max(l.align, 4))
+	g := f.merging
+	g.align = max(l.align, 4)
+	align := uint64(g.align)
 	stride := (l.size + align - 1) / align * align
 	if l.runtime || stride == 0 || stride > math.MaxUint16 {
 		return in.errorf("push constants of %d bytes", stride)
 	}
-	g := f.merging
 	g.stride, g.block, g.pushed = uint32(stride), held, in.operands[1]
 	if g.outer == 0 {
 		g.outer = f.newID()

@@ -71,8 +71,12 @@ func (f *folding) spacedVariable(in instruction) uint32 {
 	return 0
 }
 
-// base returns the number of bytes of the words that say where parts are, with what follows them aligned like any block.
-func (s *spacing) base() uint32 { return (8*uint32(s.bindings) + 15) &^ 15 }
+// base returns the number of bytes of the words that say where parts are, with what follows them aligned like any block, and
+// to align, a power of two, if that is more: vectors of doubles need 32 bytes.
+func (s *spacing) base(align uint32) uint32 {
+	align = max(align, 16)
+	return (8*uint32(s.bindings) + align - 1) &^ (align - 1)
+}
 
 // declareSpaced appends the types and constants.
 func (f *folding) declareSpaced() {
