@@ -158,7 +158,7 @@ func (f *folding) instruction(in instruction) error {
 func (f *folding) emitEntryPoint() error {
 	operands := append([]uint32{f.entry.operands[0], f.function}, f.name...)
 	for _, id := range f.interfaceIDs {
-		if f.input(id) == nil || f.module.Version >= 0x00010400 {
+		if (f.input(id) == nil || f.module.Version >= 0x00010400) && !f.isUnpushed(id) {
 			operands = append(operands, id)
 		}
 	}

@@ -156,6 +156,13 @@ func (f *folding) mergedVariable(id uint32) *mergedVariable {
 	return f.merging.variables[id]
 }
 
+// isUnpushed reports whether an id is a variable of push constants that the entry point only lists. It must not list
+// another one beside that with the push constants of the launches.
+func (f *folding) isUnpushed(id uint32) bool {
+	root := f.roots.get(id)
+	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil
+}
+
 // findMerged finds the bindings and the push constants, and how many launches they allow.
 func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 	uses, err := f.reachedVariables()

@@ -114,8 +114,28 @@ func checkMergedInterface(t *testing.T, before, after *EntryPoint, v Merged, o M
 	if v.Stride%4 != 0 {
 		t.Errorf("the stride is %d", v.Stride)
 	}
+	checkPushedInterface(t, v.Words)
 	if v.Launches < 2 || v.Launches > 32 || o.Bindings == OwnBindings && int(v.Launches)*len(want) > 32 {
 		t.Errorf("%d launches of %d bindings", v.Launches, len(want))
+	}
+}
+
+// checkPushedInterface checks that an entry point lists one variable of push constants at most
+// (VUID-StandaloneSpirv-OpEntryPoint-06673), which spirv-val does not.
+func checkPushedInterface(t *testing.T, words []uint32) {
+	t.Helper()
+	p, err := rescan(&Module{Version: words[1], Words: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, listed := p.at(p.entryPoints[0]), 0
+	for _, v := range p.variables {
+		if v.class == classPushConstant && slices.Contains(in.operands[2+literalStringWords(in.operands[2:]):], v.id) {
+			listed++
+		}
+	}
+	if listed > 1 {
+		t.Errorf("the interface lists %d variables of push constants", listed)
 	}
 }
 
