@@ -40,7 +40,12 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 		}
 		d := f.decorations.of(idKey(v.id))
 		place := slices.IndexFunc(e.Bindings, func(b Binding) bool { return b.Set == d.descriptorSet && b.Binding == d.binding })
-		if place < 0 || e.Bindings[place].Kind != StorageBuffer || e.Bindings[place].Count != 1 || e.Bindings[place].Stride == 0 || e.Bindings[place].MinSize != 0 {
+		block, _, err := f.descriptorType(v)
+		if err != nil {
+			return err
+		}
+		// A member before the array may have no size.
+		if place < 0 || len(block.operands) != 2 || e.Bindings[place].Kind != StorageBuffer || e.Bindings[place].Count != 1 || e.Bindings[place].Stride == 0 || e.Bindings[place].MinSize != 0 {
 			return f.at(v.word).errorf("%%%d is more than an array in a storage buffer, or less", v.id)
 		}
 		s.places[v.id] = place

@@ -3,6 +3,7 @@ package spirv
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,14 @@ func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
 	// A buffer that is more than an array, or less.
 	if _, err := Merge(parsedShader(t, buffered(op(opLoad, idBlock, 60, idBuffer))), "main", spacedRoom); err == nil || !strings.Contains(err.Error(), "more than an array") {
 		t.Errorf("a structure: %v", err)
+	}
+	two := storageBuffer() // the first member is an empty structure
+	two.annotations = append(two.annotations, op(opMemberDecorate, idStruct, 1, decorationOffset, 0))
+	two.globals = slices.Insert(two.globals, 0, op(opTypeStruct, idAfterBuffer))
+	two.globals[2] = op(opTypeStruct, idStruct, idAfterBuffer, idArray)
+	two.body = [][]uint32{op(opAccessChain, idUintPointer, 60, idVariable, idOne, idZero), op(opStore, 60, idOne)}
+	if _, err := Merge(parsedShader(t, two), "main", spacedRoom); err == nil || !strings.Contains(err.Error(), "more than an array") {
+		t.Errorf("an array behind an empty structure: %v", err)
 	}
 	if _, err := Merge(parsedShader(t, shader{}), "main", spacedRoom); err == nil || !strings.Contains(err.Error(), "no bindings") {
 		t.Errorf("no buffer: %v", err)
