@@ -66,8 +66,8 @@ type MergeOptions struct {
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
 // instruction if the options do not allow two launches, or if the entry point uses its push constants, a
 // built-in, or a binding that is not shared in another way than by accessing members of them, or has other
-// bindings than storage buffers, unless they are shared. Spaced bindings have to be arrays and nothing else, and
-// indices into them to have 32 bits. Debug information that names bindings that become arrays
+// bindings than storage buffers, unless they are shared. Spaced bindings have to be arrays and nothing else,
+// indices into them to have 32 bits, and pointers into them to come from such indices alone (no OpPtrAccessChain). Debug information that names bindings that become arrays
 // (NonSemantic.Shader.DebugInfo) is such a use.
 func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	e, err := m.EntryPoint(entry)
@@ -135,8 +135,7 @@ type merging struct {
 	loads  map[int][]pushedLoad
 	loaded map[uint32]uint32
 	places map[string]uint32
-	// marked, decorated by folding.decorated and declared say how far the rewriting has come: see
-	// declareMerged.
+	// marked, declared and folding.decorated say how far the rewriting has come: see declareMerged.
 	marked, declared bool
 }
 

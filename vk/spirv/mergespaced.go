@@ -190,7 +190,8 @@ func (f *folding) isWord(id uint32) bool {
 	return ok && kind.opcode == opTypeInt && kind.operands[1] == 32
 }
 
-// refuseSpaced returns an error for an instruction that reads or writes all of a binding.
+// refuseSpaced returns an error for an instruction that reads or writes all of a binding, or that moves a pointer to an
+// element, perhaps out of the launch's part.
 func (f *folding) refuseSpaced(in instruction) error {
 	var pointers []uint32
 	switch o := in.operands; in.opcode {
@@ -200,6 +201,10 @@ func (f *folding) refuseSpaced(in instruction) error {
 		pointers = o[:1]
 	case opCopyMemory:
 		pointers = o[:2]
+	case opPtrAccessChain, opInBoundsPtrAccessChain, opRawAccessChainNV:
+		if pointer, _ := f.definition(o[0]); pointer.opcode != opTypePointer || storageClass(pointer.operands[1]).isDescriptor() {
+			return in.errorf("it moves a pointer in a binding")
+		}
 	}
 	for _, id := range pointers {
 		if f.isSpaced(id) {

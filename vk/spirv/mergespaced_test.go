@@ -29,6 +29,7 @@ func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
 		"stored":                 {nil, [][]uint32{op(opStore, idVariable, idOne)}, "accesses all"},
 		"copied":                 {nil, [][]uint32{op(opCopyMemory, idVariable, idVariable)}, "accesses all"},
 		"copied pointer":         {nil, [][]uint32{op(opCopyObject, idStructPointer, 60, idVariable)}, "where a member"},
+		"moved pointer":          {nil, [][]uint32{chain(60, idZero, idOne), op(opPtrAccessChain, idUintPointer, 61, 60, idOne)}, "moves a pointer"},
 		"outside of functions":   {[][]uint32{chain(60, idZero, idOne)}, [][]uint32{chain(61, idZero, idOne)}, "outside of a function"},
 	} {
 		s := storageBuffer()
