@@ -266,7 +266,8 @@ func TestDispatchesSideBySideAreMerged(t *testing.T) {
 		"two of another":                {[]launch{usual, with(func(l *launch) { l.p = other }), usual, usual}, [parts][2]uint32{alone, alone, together}},
 		"not to be merged": {[]launch{with(func(l *launch) { l.p.Merging = 0 }), with(func(l *launch) { l.p.Merging = 0 })},
 			[parts][2]uint32{alone, alone}},
-		"fewer push constants": {[]launch{usual, with(func(l *launch) { l.push = l.push[:4] })}, [parts][2]uint32{alone, alone}},
+		"the next one not to be merged": {[]launch{usual, with(func(l *launch) { l.p.Merging = 0 })}, [parts][2]uint32{alone, alone}},
+		"fewer push constants":          {[]launch{usual, with(func(l *launch) { l.push = l.push[:4] })}, [parts][2]uint32{alone, alone}},
 		"along z": {[]launch{with(func(l *launch) { l.count[2] = 2 }), with(func(l *launch) { l.count[2] = 2 })},
 			[parts][2]uint32{{1, 10001}, {1, 10001}}},
 		"with a base": {[]launch{with(func(l *launch) { l.base[0] = 1 }), with(func(l *launch) { l.base[0] = 1 })},
@@ -577,6 +578,7 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 			p.Merging = second.Merging
 			return p
 		}(),
+		"of other bindings": func() Pipeline { p := p; p.Merging, p.BindingMask = second.Merging, 2; return p }(),
 		"that is not there": func() Pipeline { p := p; p.Merging = second.Merging + 1; return p }(),
 		"in no table":       func() Pipeline { p := p; p.Merging = 1<<24 - 1; return p }(),
 	} {
