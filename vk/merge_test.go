@@ -547,6 +547,31 @@ func TestPipelinesThatCannotMergeAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	spacedOnes := merged(t, d, p, "group", o, spirv.SpacedBindings)
+	for name, change := range map[string]func(*PipelineOptions){
+		"elements of no bytes":     func(o *PipelineOptions) { o.Elements = []uint32{0} },
+		"elements of no binding":   func(o *PipelineOptions) { o.Elements = nil },
+		"elements of two bindings": func(o *PipelineOptions) { o.Elements = []uint32{4, 4} },
+		"a small base":             func(o *PipelineOptions) { o.Base -= 12; o.PushConstants -= 12 },
+		"an odd base":              func(o *PipelineOptions) { o.Base -= 2; o.PushConstants -= 2 },
+		"another base":             func(o *PipelineOptions) { o.Base += 4 },
+		"elements of shared ones": func(o *PipelineOptions) {
+			o.LaunchBindings = spirv.SharedBindings
+			o.PushConstants -= o.Base
+			o.Base = 0
+		},
+		"a base of shared ones": func(o *PipelineOptions) { o.LaunchBindings = spirv.SharedBindings; o.Elements = nil },
+		"an unknown kind":       func(o *PipelineOptions) { o.LaunchBindings = spirv.SpacedBindings + 1 },
+	} {
+		o := spacedOnes
+		change(&o)
+		if mask, err := o.check(&d.Properties().Limits); !errors.Is(err, ErrInvalid) {
+			t.Errorf("spaced bindings, %s: mask %d, %v", name, mask, err)
+		}
+	}
+	if _, err := spacedOnes.check(&d.Properties().Limits); err != nil {
+		t.Error(err)
+	}
 	// A number is used again, and its stream is refused when it names another pipeline's dispatches.
 	first, err := d.CreatePipeline(good)
 	if err != nil {
