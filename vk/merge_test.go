@@ -324,6 +324,8 @@ func TestRepeatsFindsDispatchesThatCanBeMerged(t *testing.T) {
 	step(no, func() { s.Dispatch(other, b, push(1, 2), [3]uint32{}, one) })
 	step(own, func() { s.Dispatch(p, b, push(1, 2), [3]uint32{}, one) })
 	step(shared, func() { s.Dispatch(p, b, push(1, 3), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, []BufferRange{{1, 0, 8}}, push(1, 3), [3]uint32{}, one) })
+	step(own, func() { s.Dispatch(p, b, push(1, 3), [3]uint32{}, one) })
 	step(spaced, func() { s.Dispatch(p, []BufferRange{{1, 4, 4}}, push(1, 3), [3]uint32{}, one) })
 	step(own, func() { s.Dispatch(p, []BufferRange{{1, 16, 4}}, push(1, 3), [3]uint32{}, one) })
 	step(own, func() { s.Dispatch(p, []BufferRange{{1, 12, 4}}, push(1, 3), [3]uint32{}, one) })
@@ -401,6 +403,32 @@ func TestUnorderedDispatchesAreAppendedByKind(t *testing.T) {
 			t.Fatalf("%v, want %v", got, want)
 		}
 	})
+}
+
+// A stream notes where dispatches of a kind are only in its first words. The others are kept all the same.
+func TestLongStreamsKeepTheirDispatches(t *testing.T) {
+	const count = 5463 // the last one, of 12 words like each, is the only one that begins behind word 65,535
+	for name, kind := range map[string]func(i int) uint64{
+		"two kinds":                 func(i int) uint64 { return 1 + uint64(i%2) },
+		"a kind far behind another": func(i int) uint64 { return 1 + uint64(i/(count-1)) },
+		"a third kind far behind":   func(i int) uint64 { return 1 + uint64(i%2) + 2*uint64(i/(count-1)) },
+	} {
+		var from, to Stream
+		for i := range count {
+			p := Pipeline{Handle: kind(i), Layout: 1, SetLayout: 1, Bindings: 1, BindingMask: 1}
+			from.Dispatch(p, []BufferRange{{1, uint64(256 * i), 4}}, nil, [3]uint32{}, [3]uint32{1, 1, 1})
+		}
+		to.AppendUnordered(&from)
+		seen := make([]int, count)
+		for op := range to.Ops() {
+			if i := int(op.Bindings[0].Offset / 256); op.Pipeline.Handle == kind(i) {
+				seen[i]++
+			}
+		}
+		if i := slices.IndexFunc(seen, func(n int) bool { return n != 1 }); i >= 0 || to.Len() != count || len(to.words) != len(from.words) {
+			t.Errorf("%s: dispatch %d is there %d times, of %d", name, i, seen[max(i, 0)], to.Len())
+		}
+	}
 }
 
 // A pool has to have what the dispatches take as they are recorded: one that does several binds all
