@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/internal/invariants"
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/timeline"
 )
 
@@ -48,14 +47,13 @@ type AllocatorOptions struct {
 	// for the one that became empty last.
 	Keep uint64
 
-	// Completed reports whether the device has passed a frontier. It is called
-	// under the allocator's lock and must not call the allocator back. Nil means
-	// that it always has.
+	// Completed reports whether the device has passed a frontier. It must not call
+	// the allocator back. Nil means that it always has.
 	Completed func(timeline.Frontier) bool
 
 	// Reclaim frees memory elsewhere that the heap can then hand out, and reports
 	// whether there was any. It is called before a request fails for want of
-	// memory, without the allocator's lock. Nil means that there is none.
+	// memory. Nil means that there is none.
 	Reclaim func() bool
 
 	// Sites records the call stack of every allocation, for the leak report of
@@ -104,14 +102,13 @@ type block struct {
 	dedicated bool // its one chunk is not in the index
 }
 
-// Allocator hands out device memory from the blocks of a Heap. It is safe for
-// concurrent use.
+// Allocator hands out device memory from the blocks of a Heap. It is not safe for
+// concurrent use: the scheduler serializes calls.
 type Allocator struct {
 	heap    Heap
 	options AllocatorOptions
 	shift   int // log2 of the alignment: bytes to granules
 
-	mu     lockrank.Mutex[lockrank.Allocator]
 	closed bool
 	index  tlsf
 	blocks []*block
@@ -169,44 +166,42 @@ func (a *Allocator) AllocateTo(s *Storage, size uint64) error {
 
 // allocate is Allocate without Reclaim.
 func (a *Allocator) allocate(size uint64, s *Storage) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holdsLocked()
+		defer a.holds()
 	}
 	if a.closed {
 		return fmt.Errorf("memory: allocate %d bytes: %w", size, ErrClosed)
 	}
 	granules := (size-1)>>a.shift + 1
 	if limit := a.options.MaxAllocation; limit != 0 && granules > limit>>a.shift {
-		return a.outOfMemoryLocked(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
+		return a.outOfMemory(size, fmt.Errorf("above the largest allocation, %d bytes", limit))
 	}
 	if granules > ^uint64(0)>>a.shift {
-		return a.outOfMemoryLocked(size, errors.New("above what 64 bits can address"))
+		return a.outOfMemory(size, errors.New("above what 64 bits can address"))
 	}
 
 	var b *block
 	var c *chunk
 	var err error
 	if granules<<a.shift > a.options.MaxBlock/2 {
-		b, err = a.takeDedicatedLocked(granules)
+		b, err = a.takeDedicated(granules)
 		if err == nil {
 			c = b.first
 		}
 	} else {
 		c = a.index.find(granules, false)
 		if c == nil {
-			c, err = a.growLocked(granules)
+			c, err = a.grow(granules)
 		}
 		if err == nil {
 			b = c.region.owner
-			a.removeFromEmptyLocked(b)
+			a.removeFromEmpty(b)
 			a.index.take(c, granules)
 		}
 	}
 	if err != nil {
 		if errors.Is(err, ErrOutOfMemory) {
-			return a.outOfMemoryLocked(size, err)
+			return a.outOfMemory(size, err)
 		}
 		return fmt.Errorf("memory: allocate %d bytes: %w", size, err)
 	}
@@ -238,10 +233,8 @@ func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
 
 // Release is Free without a copy of the storage, which the caller keeps somewhere.
 func (a *Allocator) Release(s *Storage, lastUse timeline.Frontier) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holdsLocked()
+		defer a.holds()
 	}
 	if a.closed {
 		return fmt.Errorf("memory: free %d bytes at %d: %w", s.Size, s.Offset, ErrClosed)
@@ -260,7 +253,7 @@ func (a *Allocator) Release(s *Storage, lastUse timeline.Frontier) error {
 	}
 	if b.live == 0 {
 		if a.blockBytes > a.options.Keep {
-			a.trimLocked(a.options.Keep)
+			a.trim(a.options.Keep)
 		}
 		a.empty = append(a.empty, b)
 	}
@@ -271,28 +264,24 @@ func (a *Allocator) Release(s *Storage, lastUse timeline.Frontier) error {
 // returns their size in bytes. Free does so too, but keeps the block that became
 // empty last, and others as AllocatorOptions.Keep says.
 func (a *Allocator) Trim() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holdsLocked()
+		defer a.holds()
 	}
-	return a.trimLocked(0)
+	return a.trim(0)
 }
 
 // Close gives all blocks back to the heap, whatever their last use, so the device
 // must be idle. Its error matches ErrLeaked and counts the allocations that were
 // still live. Closing again does nothing.
 func (a *Allocator) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if invariants.Enabled {
-		defer a.holdsLocked()
+		defer a.holds()
 	}
 	if a.closed {
 		return nil
 	}
 	a.closed = true
-	err := a.leaksLocked()
+	err := a.leaks()
 	for _, b := range a.blocks {
 		a.heap.FreeBlock(b.heap)
 	}
@@ -301,9 +290,9 @@ func (a *Allocator) Close() error {
 	return err
 }
 
-// takeDedicatedLocked returns a block for a single allocation of granules, marked as in
+// takeDedicated returns a block for a single allocation of granules, marked as in
 // use. It reuses an empty dedicated block if at most an eighth of it is wasted.
-func (a *Allocator) takeDedicatedLocked(granules uint64) (*block, error) {
+func (a *Allocator) takeDedicated(granules uint64) (*block, error) {
 	var best *block
 	for _, b := range a.empty {
 		if b.dedicated && b.size >= granules && b.size-granules <= granules/8 && (best == nil || b.size < best.size) {
@@ -312,31 +301,31 @@ func (a *Allocator) takeDedicatedLocked(granules uint64) (*block, error) {
 	}
 	if best == nil {
 		var err error
-		best, err = a.newBlockLocked(granules<<a.shift, true)
-		if errors.Is(err, ErrOutOfMemory) && a.trimLocked(0) > 0 {
-			best, err = a.newBlockLocked(granules<<a.shift, true)
+		best, err = a.newBlock(granules<<a.shift, true)
+		if errors.Is(err, ErrOutOfMemory) && a.trim(0) > 0 {
+			best, err = a.newBlock(granules<<a.shift, true)
 		}
 		if err != nil {
 			return nil, err
 		}
 	} else {
-		a.removeFromEmptyLocked(best)
+		a.removeFromEmpty(best)
 	}
 	best.first.free = false
 	best.live++
 	return best, nil
 }
 
-// growLocked returns an indexed chunk of at least granules. It makes a new block; if the
+// grow returns an indexed chunk of at least granules. It makes a new block; if the
 // heap refuses, it searches the existing blocks exhaustively.
-func (a *Allocator) growLocked(granules uint64) (*chunk, error) {
+func (a *Allocator) grow(granules uint64) (*chunk, error) {
 	need := granules << a.shift
 	size := a.options.MinBlock
 	for size <= a.options.MaxBlock/2 && size*2 <= a.pooledBytes/growthShare {
 		size *= 2
 	}
 	size = max(size, need)
-	b, err := a.newBlockLocked(size, false)
+	b, err := a.newBlock(size, false)
 	if err == nil {
 		return b.first, nil
 	}
@@ -346,9 +335,9 @@ func (a *Allocator) growLocked(granules uint64) (*chunk, error) {
 	if c := a.index.find(granules, true); c != nil {
 		return c, nil
 	}
-	a.trimLocked(0)
+	a.trim(0)
 	for {
-		b, err = a.newBlockLocked(size, false)
+		b, err = a.newBlock(size, false)
 		if err == nil {
 			return b.first, nil
 		}
@@ -362,9 +351,9 @@ func (a *Allocator) growLocked(granules uint64) (*chunk, error) {
 	}
 }
 
-// newBlockLocked takes a block of size bytes, a multiple of the alignment, from the
+// newBlock takes a block of size bytes, a multiple of the alignment, from the
 // heap.
-func (a *Allocator) newBlockLocked(size uint64, dedicated bool) (*block, error) {
+func (a *Allocator) newBlock(size uint64, dedicated bool) (*block, error) {
 	if limit := a.options.MaxBlocks; limit != 0 && len(a.blocks) >= limit {
 		return nil, fmt.Errorf("%w: all %d blocks that the device allows are taken", ErrOutOfMemory, limit)
 	}
@@ -389,9 +378,9 @@ func (a *Allocator) newBlockLocked(size uint64, dedicated bool) (*block, error) 
 	return b, nil
 }
 
-// trimLocked gives back the empty blocks that the device no longer uses, those first that
+// trim gives back the empty blocks that the device no longer uses, those first that
 // have been empty longest, until all blocks have at most keep bytes.
-func (a *Allocator) trimLocked(keep uint64) uint64 {
+func (a *Allocator) trim(keep uint64) uint64 {
 	var bytes uint64
 	a.empty = slices.DeleteFunc(a.empty, func(b *block) bool {
 		if keep > 0 && a.blockBytes <= keep {
@@ -402,14 +391,14 @@ func (a *Allocator) trimLocked(keep uint64) uint64 {
 		}
 		bytes += b.heap.Size
 		a.trimmedBlocks++
-		a.freeBlockLocked(b)
+		a.freeBlock(b)
 		return true
 	})
 	a.trimmedBytes += bytes
 	return bytes
 }
 
-func (a *Allocator) freeBlockLocked(b *block) {
+func (a *Allocator) freeBlock(b *block) {
 	a.index.retireRegion(&b.region, !b.dedicated)
 	last := len(a.blocks) - 1
 	a.blocks[b.index] = a.blocks[last]
@@ -423,8 +412,8 @@ func (a *Allocator) freeBlockLocked(b *block) {
 	a.heap.FreeBlock(b.heap)
 }
 
-// removeFromEmptyLocked takes b, which is about to be used, off the list of empty blocks.
-func (a *Allocator) removeFromEmptyLocked(b *block) {
+// removeFromEmpty takes b, which is about to be used, off the list of empty blocks.
+func (a *Allocator) removeFromEmpty(b *block) {
 	if b.live > 0 {
 		return
 	}
@@ -433,7 +422,7 @@ func (a *Allocator) removeFromEmptyLocked(b *block) {
 	}
 }
 
-func (a *Allocator) outOfMemoryLocked(asked uint64, cause error) error {
+func (a *Allocator) outOfMemory(asked uint64, cause error) error {
 	return &OutOfMemoryError{
 		Asked:      asked,
 		LiveBytes:  a.liveBytes,

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -327,54 +326,49 @@ func TestLeakReportStartsAtTheCaller(t *testing.T) {
 	}
 }
 
-func TestConcurrentUsersNeverShareBytes(t *testing.T) {
+func TestUsersNeverShareBytes(t *testing.T) {
 	h := &fakeHeap{host: true}
 	a := newAllocator(t, h, AllocatorOptions{MinBlock: 1 << 14, MaxBlock: 1 << 16})
-	var group sync.WaitGroup
-	for worker := range byte(8) {
-		group.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(worker), 7))
-			var live []Storage
-			release := func(i int) {
-				s := live[i]
-				for j, b := range unsafe.Slice((*byte)(s.Host()), s.Size) {
-					if b != worker {
-						t.Errorf("byte %d of worker %d's storage was written by %d", j, worker, b)
-						break
-					}
-				}
-				if err := a.Free(s, timeline.NewFrontier(timeline.Point{Queue: timeline.Queue(worker), Value: 1})); err != nil {
-					t.Error(err)
-				}
-				live[i] = live[len(live)-1]
-				live = live[:len(live)-1]
+	random := rand.New(rand.NewPCG(1, 7))
+	var live [8][]Storage
+	release := func(user byte, i int) {
+		s := live[user][i]
+		for j, b := range unsafe.Slice((*byte)(s.Host()), s.Size) {
+			if b != user {
+				t.Fatalf("byte %d of user %d's storage was written by %d", j, user, b)
 			}
-			for range 400 {
-				switch {
-				case len(live) > 0 && random.IntN(2) == 0:
-					release(random.IntN(len(live)))
-				case random.IntN(50) == 0:
-					a.Trim()
-					a.Stats()
-				default:
-					s, err := a.Allocate(1 + random.Uint64N(1<<random.UintN(17)))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					bytes := unsafe.Slice((*byte)(s.Host()), s.Size)
-					for i := range bytes {
-						bytes[i] = worker
-					}
-					live = append(live, s)
-				}
-			}
-			for len(live) > 0 {
-				release(len(live) - 1)
-			}
-		})
+		}
+		if err := a.Free(s, timeline.NewFrontier(timeline.Point{Queue: timeline.Queue(user), Value: 1})); err != nil {
+			t.Fatal(err)
+		}
+		live[user][i] = live[user][len(live[user])-1]
+		live[user] = live[user][:len(live[user])-1]
 	}
-	group.Wait()
+	for range 3200 {
+		user := byte(random.IntN(len(live)))
+		switch {
+		case len(live[user]) > 0 && random.IntN(2) == 0:
+			release(user, random.IntN(len(live[user])))
+		case random.IntN(50) == 0:
+			a.Trim()
+			a.Stats()
+		default:
+			s, err := a.Allocate(1 + random.Uint64N(1<<random.UintN(17)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := unsafe.Slice((*byte)(s.Host()), s.Size)
+			for i := range bytes {
+				bytes[i] = user
+			}
+			live[user] = append(live[user], s)
+		}
+	}
+	for user := range live {
+		for len(live[user]) > 0 {
+			release(byte(user), len(live[user])-1)
+		}
+	}
 	if s := a.Stats(); s.Allocations != 0 || s.LiveBytes != 0 {
 		t.Errorf("%+v once all is freed", s)
 	}

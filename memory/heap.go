@@ -7,8 +7,7 @@ import (
 )
 
 // Heap provides device memory from the driver: one block is one VkDeviceMemory
-// with one VkBuffer bound to it. The allocator calls it under its own lock, one
-// call at a time; a Heap must not call the allocator back.
+// with one VkBuffer bound to it. It must not call the allocator back.
 type Heap interface {
 	// AllocateBlock returns a block of at least size bytes. Its error wraps
 	// ErrOutOfMemory when the driver is out of memory.

@@ -7,9 +7,9 @@ func (t *Table) holds() {
 	}
 }
 
-// holdsLocked panics unless the allocator, whose lock the caller has, is valid.
-func (a *Allocator) holdsLocked() {
-	if err := a.validateLocked(); err != nil {
+// holds panics unless the allocator is valid.
+func (a *Allocator) holds() {
+	if err := a.Validate(); err != nil {
 		panic(err)
 	}
 }

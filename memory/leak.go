@@ -178,9 +178,9 @@ func (l *Leaks) Report(where func(*Site) string) string {
 	return report.String()
 }
 
-// leaksLocked returns an error that counts the storage still allocated, by site
+// leaks returns an error that counts the storage still allocated, by site
 // where sites are recorded; nil when there is none.
-func (a *Allocator) leaksLocked() error {
+func (a *Allocator) leaks() error {
 	if a.allocations == 0 {
 		return nil
 	}

@@ -52,8 +52,6 @@ func fragmentation(free, largest uint64) float64 {
 // Stats returns the figures of a. It is linear in the blocks, and in the chunks
 // of the size class of the largest free one.
 func (a *Allocator) Stats() AllocatorStats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	free := uint64(0)
 	sharedLive := a.liveBytes
 	for _, b := range a.blocks {
@@ -84,13 +82,6 @@ func (a *Allocator) Stats() AllocatorStats {
 // Validate recomputes every sum, list and link of a from its chunks and returns an
 // error for the first that does not agree. It is linear in the number of chunks.
 func (a *Allocator) Validate() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.validateLocked()
-}
-
-// validateLocked is Validate with the lock held.
-func (a *Allocator) validateLocked() error {
 	var pooled []*region
 	var pooledBytes, blockBytes, liveBytes uint64
 	allocations := 0

@@ -38,7 +38,7 @@ type Address struct {
 type dispatch struct {
 	// explicit says that Region.Buffers is not nil.
 	explicit bool
-	// kernel has the pipelines of Region.Kernel, and is released by unpin. pipeline is the one that
+	// kernel has the pipelines of Region.Kernel, and is released by release. pipeline is the one that
 	// is dispatched, and compilation, if not nil, makes it.
 	kernel      *pipeline.Kernel
 	compilation *pipeline.Compilation
@@ -46,13 +46,13 @@ type dispatch struct {
 	plan        kernel.Plan
 	push        []byte
 	// compound, if not nil, has the launches of a compound task, which has no Region.Kernel, and
-	// kernels their pipelines, which are released by unpin.
+	// kernels their pipelines, which are released by release.
 	compound *Compound
 	// items are those of a compound task, whose maps are its Enter.
 	items   *compoundItems
 	kernels []*pipeline.Kernel
 	// recorded are the recorded commands that the task's batch executes, or nil. They are released by
-	// unpin.
+	// release.
 	recorded *recordedCommands
 
 	// All below is guarded by Scheduler.mu.
@@ -77,6 +77,22 @@ func (d *dispatch) reset() {
 	empty(&d.pointed)
 }
 
+// release gives up the pipelines and the recorded commands that are kept until the task is complete.
+func (d *dispatch) release() {
+	if d.kernel != nil {
+		d.kernel.Release()
+		d.kernel = nil
+	}
+	for _, k := range d.kernels {
+		k.Release()
+	}
+	empty(&d.kernels)
+	if d.recorded != nil {
+		d.recorded.release()
+		d.recorded = nil
+	}
+}
+
 // resolveArgumentsLocked finds the memory to which the pointers of the task's kernel point, and keeps
 // it until the task is complete.
 func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
@@ -97,7 +113,7 @@ func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 		if b.ToEnd {
 			b.Size = m.Size - at
 		}
-		t.pin(m)
+		t.pinLocked(m)
 		t.dispatch.targets = append(t.dispatch.targets, argument{Allocation: m, at: at, size: b.Size})
 	}
 	for _, p := range r.Pointers {
@@ -105,7 +121,7 @@ func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 		if err != nil {
 			return err
 		}
-		t.pin(m)
+		t.pinLocked(m)
 		t.dispatch.pointed = append(t.dispatch.pointed, m)
 	}
 	return nil

@@ -97,7 +97,7 @@ func (t *target) holdLocked(block *memory.Present, ignoresCount bool) {
 		if len(t.Enter) == 0 {
 			state.leaving++
 			// The exit may copy from the memory, which is therefore kept until it is over.
-			t.pin(state.Allocation)
+			t.pinLocked(state.Allocation)
 		}
 	}
 	if h := state.holders[last]; ignoresCount && !h.ignoresCount {

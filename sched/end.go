@@ -12,6 +12,7 @@ import (
 // its observer has heard of it.
 func (s *Scheduler) endLocked(t *target, err error, w *tasks.Work) {
 	if !t.state.entered() {
+		t.unpinLocked()
 		t.to(taskComplete)
 		t.node.Complete(err, w)
 		return
@@ -126,6 +127,7 @@ func (s *Scheduler) concludeLocked(t *target, err error, w *tasks.Work) {
 	}
 	s.withdrawTransfersLocked(t)
 	t.transfers.FreeStaging(&s.transfers, &t.order.Used)
+	t.unpinLocked()
 	t.parked.restart(w)
 	if t.absentExit {
 		t.absentExit = false

@@ -76,7 +76,7 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		s.releaseLocked(t, w)
 		t.transfers.FreeStaging(&s.transfers, &t.order.Used)
 		t.transfers.Undo()
-		t.unpinFrom(pinned)
+		t.unpinFromLocked(pinned)
 		return err
 	}
 	for i := range t.entry.uses {
@@ -126,7 +126,7 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 		if u.Present == nil {
 			continue
 		}
-		t.pin(s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label))
+		t.pinLocked(s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label))
 	}
 }
 
@@ -183,14 +183,14 @@ func (t *target) fillLocked(state *blockState) {
 	}
 }
 
-// pin keeps an allocation until t is complete.
-func (t *target) pin(m *allocation.Allocation) {
+// pinLocked keeps an allocation until t is complete.
+func (t *target) pinLocked(m *allocation.Allocation) {
 	m.Pin()
 	t.entry.pins = append(t.entry.pins, m)
 }
 
-// unpinFrom undoes all calls of pin but the first n.
-func (t *target) unpinFrom(n int) {
+// unpinFromLocked undoes all calls of pinLocked but the first n.
+func (t *target) unpinFromLocked(n int) {
 	for i, m := range t.entry.pins[n:] {
 		m.Unpin()
 		t.entry.pins[n+i] = nil
@@ -198,26 +198,29 @@ func (t *target) unpinFrom(n int) {
 	t.entry.pins = t.entry.pins[:n]
 }
 
-// unpin gives up the allocations, the pipelines and the recorded commands that are kept until t is complete.
-func (t *target) unpin() {
-	t.unpinFrom(0)
-	for i, a := range t.entry.hosts {
+// unpinLocked gives up the allocations that are kept until t is complete.
+func (t *target) unpinLocked() {
+	t.unpinFromLocked(0)
+	for _, a := range t.entry.hosts {
 		a.Unpin()
-		t.entry.hosts[i] = nil
 	}
-	t.entry.hosts = t.entry.hosts[:0]
-	if t.dispatch.kernel != nil {
-		t.dispatch.kernel.Release()
-		t.dispatch.kernel = nil
+	empty(&t.entry.hosts)
+}
+
+// unpin is unpinLocked for a task that will not run.
+func (t *target) unpin() {
+	if len(t.entry.pins)+len(t.entry.hosts) == 0 {
+		return
 	}
-	for _, k := range t.dispatch.kernels {
-		k.Release()
-	}
-	empty(&t.dispatch.kernels)
-	if r := t.dispatch.recorded; r != nil {
-		r.release()
-		t.dispatch.recorded = nil
-	}
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.unpinLocked()
+}
+
+// discard recycles the target of a task that is not generated.
+func (t *target) discard() {
+	t.unpin()
+	t.Recycle()
 }
 
 // filledLocked lets tasks go on that wait for blocks which t fills: the copies have been made, or

@@ -64,7 +64,7 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		if t.absentExit {
 			// The exit may have found blocks other than those whose memory the task keeps.
 			for i := range t.exit.items {
-				t.pin(stateOf(t.exit.items[i].Present).Allocation)
+				t.pinLocked(stateOf(t.exit.items[i].Present).Allocation)
 			}
 		}
 		t.to(taskExiting)

@@ -132,11 +132,10 @@ func (s *Scheduler) export(m *allocation.Allocation, offset, size uint64) (vk.Bu
 
 // wroteExportedLocked records that all exported memory was written at a sync point of a pending batch.
 func (s *Scheduler) wroteExportedLocked(at order.SyncPoint) {
-	for _, m := range s.memory.Exported() {
+	for m := range s.memory.Exported() {
 		m.Wrote(m.Whole(), at)
 		for _, block := range m.Blocks {
 			stateOf(block).dirty = true
 		}
-		m.Unpin()
 	}
 }

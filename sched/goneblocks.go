@@ -2,10 +2,8 @@ package sched
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/vkomp/vkomp/internal/invariants"
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 )
 
@@ -13,51 +11,24 @@ import (
 // while they are gone and once while they are spare. A record and what it refers to are some 700 bytes.
 const mostGoneBlocks = 1024
 
-// goneBlocks are mapped blocks that have left the presence table and whose memory has been given back.
-// Every task that refers to a block keeps its memory, so none of them does any more. The last one
-// may hold any lock or none when it gives up the memory, which is why they have a lock of their own.
-type goneBlocks struct {
-	mu     lockrank.Mutex[lockrank.Leaf]
-	blocks []*memory.Present
-	// count is the number of blocks, for those who look without the lock.
-	count atomic.Int32
-}
-
-// add adds a block, unless there are many. What remains of it does not keep the program's storage, which Go's garbage
-// collector may free.
-func (g *goneBlocks) add(p *memory.Present) {
-	p.Section, p.Storage = memory.Section{}, memory.Storage{}
-	stateOf(p).own.Reset()
-	if g.count.Load() >= mostGoneBlocks {
-		return
+// endedLocked notes that the memory of a mapped block that has left the presence table has been given back. Every
+// task that refers to a block keeps its memory, so none of them does any more. What remains of the block does not
+// keep the program's storage, which Go's garbage collector may free.
+func (p *presence) endedLocked(block *memory.Present) {
+	block.Section, block.Storage = memory.Section{}, memory.Storage{}
+	stateOf(block).own.Reset()
+	if len(p.gone) < mostGoneBlocks {
+		p.gone = append(p.gone, block)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.blocks = append(g.blocks, p)
-	g.count.Store(int32(len(g.blocks)))
-}
-
-// takeTo appends the blocks to a slice and forgets them.
-func (g *goneBlocks) takeTo(blocks []*memory.Present) []*memory.Present {
-	if g.count.Load() == 0 {
-		return blocks
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	blocks = append(blocks, g.blocks...)
-	clear(g.blocks)
-	g.blocks = g.blocks[:0]
-	g.count.Store(0)
-	return blocks
 }
 
 // reclaimLocked makes the records of gone blocks ready for new ones.
 func (p *presence) reclaimLocked() {
-	p.removed = p.gone.takeTo(p.removed[:0])
-	for i, block := range p.removed {
-		p.removed[i] = nil
+	for i, block := range p.gone {
+		p.gone[i] = nil
 		p.reuseLocked(block)
 	}
+	p.gone = p.gone[:0]
 }
 
 // reuseLocked makes the record of a block that is gone ready for a new one, unless there are many. No
@@ -89,7 +60,7 @@ func (p *presence) newBlockLocked() *blockState {
 }
 
 // reset makes b the zero record, except for the memory of short lists. No task is in the lists of a block
-// that is gone, and goneBlocks.add has reset its own storage.
+// that is gone, and endedLocked has reset its own storage.
 func (b *blockState) reset() {
 	const kept = 64
 	b.holders, b.parked = b.holders[:0], b.parked[:0]

@@ -79,7 +79,7 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 			}
 			bytes := binary.NativeEndian.AppendUint64(nil, address)
 			at := blockAt(u.Present) + a.Offset
-			t.pin(state.Allocation)
+			t.pinLocked(state.Allocation)
 			x := t.transfers.Add(transfer.Attach)
 			x.Host, x.Size, x.Label = memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, 8, "attachment"
 			x.Dst, x.DstAt, x.Block = state.Allocation, at, u.Present

@@ -167,7 +167,7 @@ func (s *Scheduler) findUpdateLocked(t *target, x *transfer.Transfer) error {
 	} else {
 		x.Src, x.SrcAt = state.Allocation, at
 	}
-	t.pin(state.Allocation)
+	t.pinLocked(state.Allocation)
 	return nil
 }
 

@@ -30,7 +30,7 @@ type presence struct {
 	hostWrites hostWrites
 	reading    int
 	// gone are blocks that tasks refer to no more, and spare records of such blocks for new ones.
-	gone  goneBlocks
+	gone  []*memory.Present
 	spare []*blockState
 	// counting is working memory of hitManyLocked, entered and exiting are that of now. removed has the blocks that have
 	// just left the table, and is empty between calls.

@@ -82,7 +82,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	}
 	t.Values = nil
 	if err != nil {
-		t.Recycle()
+		t.discard()
 		return r.refused(err)
 	}
 	if r.Observer != nil {
@@ -108,6 +108,9 @@ func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awai
 	task := tasks.Task{Domain: s.domain, Runner: by}
 	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
+		if t, ok := by.(*target); ok {
+			t.unpin()
+		}
 		by.Recycle()
 	}
 	if err != nil || r.NoWait {

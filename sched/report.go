@@ -31,15 +31,13 @@ func ReportHeaps(p *vk.Properties) MemoryReport {
 	return MemoryReport{Heaps: allocation.ReportHeaps(p)}
 }
 
-// Memory returns what the device's memory is used for. It can be called at any time. While tasks are
-// in flight, the figures of storage, staging and mapped blocks are not of one moment but of moments
-// close to each other. It takes time linear in the number of blocks, both of host storage that is
+// Memory returns what the device's memory is used for. It can be called at any time. It takes time linear in the number of blocks, both of host storage that is
 // present and of device memory.
 func (s *Scheduler) Memory() MemoryReport {
 	var r MemoryReport
-	r.Heaps, r.Total = s.memory.Report()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.Heaps, r.Total = s.memory.Report()
 	for p := range s.presence.table.All() {
 		tally := &r.Mapped
 		if _, infinite := p.Count(); infinite {

@@ -19,7 +19,7 @@ func (s *Scheduler) resolve(t *target, r *Region) error {
 	for i := range t.transfers.All {
 		for _, side := range [...]*allocation.Allocation{t.transfers.All[i].Dst, t.transfers.All[i].Src} {
 			if side != nil {
-				t.pin(side)
+				t.pinLocked(side)
 			}
 		}
 	}

@@ -264,7 +264,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.order.later, s.order.patience = s.refill, gatherTime
 	s.order.release = time.AfterFunc(math.MaxInt64, s.released)
 	s.loss = loss{told: make(chan struct{}), recovery: o.Recovery, hook: o.Lost}
-	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging), Ended: s.presence.gone.add}
+	of := allocation.Options{Hidden: o.HideHostVisible, Incoherent: o.Incoherent, OwnBuffers: o.OwnBuffers, ImportAll: o.Sharing == ShareAll, KeepStaging: cmp.Or(o.Staging, transfer.DefaultStaging), Ended: s.presence.endedLocked}
 	if err := s.memory.Open(&s.destroyed, &s.order.Queues, of); err != nil {
 		return nil, err
 	}
@@ -293,6 +293,7 @@ func (s *Scheduler) Properties() *vk.Properties { return s.props }
 // Stats returns the totals so far.
 func (s *Scheduler) Stats() Stats {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	stats := s.stats
 	stats.Kernels = s.kernels.StatsLocked()
 	for _, q := range s.order.All() {
@@ -300,7 +301,6 @@ func (s *Scheduler) Stats() Stats {
 		stats.Add(n)
 		stats.Queues = append(stats.Queues, QueueStats{Family: s.order.Info(q).Family, Transfer: !q.Computes(), Stats: n})
 	}
-	s.mu.Unlock()
 	stats.Storage, stats.Staging = s.memory.Storage.Stats(), s.memory.Staging.Stats()
 	return stats
 }
@@ -376,11 +376,10 @@ func (s *Scheduler) Relinquish() error {
 	}
 	s.order.Trim()
 	s.stamps.Trim()
-	clear(s.presence.gone.takeTo(nil))
-	s.presence.spare = nil
+	s.presence.gone, s.presence.spare = nil, nil
 	s.recorders.forgetLocked()
-	s.mu.Unlock()
 	s.memory.Trim()
+	s.mu.Unlock()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
 		s.mu.Lock()
@@ -430,7 +429,10 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 
 	leaked = s.dropMemory()
 	s.kernels.Destroy()
-	return leaked, errors.Join(s.memory.Close(), s.device.Close())
+	s.mu.Lock()
+	err = s.memory.Close()
+	s.mu.Unlock()
+	return leaked, errors.Join(err, s.device.Close())
 }
 
 // dropMemory gives up all mapped and allocated memory. Its error lists what had leaked.

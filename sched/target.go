@@ -1,6 +1,9 @@
 package sched
 
 import (
+	"fmt"
+
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
@@ -59,10 +62,16 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	return t
 }
 
-// Recycle implements tasks.Runner. It resets the target and keeps it for another task. Nothing may refer to
-// it any more.
+// Drop implements tasks.Dropper.
+func (t *target) Drop(*tasks.Node, error) { t.unpin() }
+
+// Recycle implements tasks.Runner. It resets the target, which keeps no allocations any more, and keeps it for
+// another task. Nothing may refer to it.
 func (t *target) Recycle() {
-	t.unpin()
+	if invariants.Enabled && len(t.entry.pins)+len(t.entry.hosts) > 0 {
+		panic(fmt.Sprintf("sched: target %q still keeps allocations", t.Label))
+	}
+	t.dispatch.release()
 	t.forgetObserved()
 	// The fields are reset one by one, because a literal of this size would be built on the stack
 	// and copied.

@@ -46,7 +46,7 @@ var rooms = map[string]room{
 	"vk":         {imports: []string{"internal/lockrank", "internal/mutant", "timeline"}, thirdParty: []string{xsync, vulkanGo}, cgo: true},
 	"sched":      {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "tasks", "memory", "ompt", "vk", "sched/allocation", "sched/construct", "sched/kernel", "sched/order", "sched/pipeline", "sched/protect", "sched/trace", "sched/transfer", "internal/mutant"}, thirdParty: []string{xsync}},
 	// Concepts that know nothing of the scheduler.
-	"sched/allocation": {imports: []string{"internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
+	"sched/allocation": {imports: []string{"internal/invariants", "internal/lockrank", "timeline", "memory", "vk", "sched/order"}},
 	"sched/construct":  {imports: []string{"tasks", "ompt"}},
 	"sched/host":       {imports: []string{"internal/lockrank", "tasks", "sched/construct", "sched/protect"}},
 	"sched/kernel":     {imports: []string{"vk"}},

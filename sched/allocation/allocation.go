@@ -3,8 +3,8 @@ package allocation
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/vk"
@@ -30,7 +30,7 @@ type Allocation struct {
 	memory *Memory
 	// keepers counts those who keep the memory: the presence table or the program, and each
 	// task that uses it.
-	keepers atomic.Int32
+	keepers int
 	// Origin says how the memory became known.
 	Origin Origin
 	// Shared says that the memory is host storage, imported or pinned. Whoever asks for it most often
@@ -94,7 +94,7 @@ func (a *Allocation) open(m *Memory) {
 	} else {
 		m.queues.Reuse(&a.uses, a.Size, a.LastUse())
 	}
-	a.keepers.Store(1)
+	a.keepers = 1
 }
 
 // record returns where the uses of bytes of the memory are recorded, and which bytes they are there.
@@ -121,13 +121,14 @@ func (m *Memory) New(size uint64) (*Allocation, error) {
 
 // spares keeps allocations for later ones. The last one, which is in the processor's cache, is at hand.
 type spares struct {
-	last   atomic.Pointer[Allocation]
+	last   *Allocation
 	others sync.Pool
 }
 
 // take returns a zero allocation, except for its uses and the memory of its slices.
 func (s *spares) take() *Allocation {
-	if a := s.last.Swap(nil); a != nil {
+	if a := s.last; a != nil {
+		s.last = nil
 		return a
 	}
 	if a, _ := s.others.Get().(*Allocation); a != nil {
@@ -138,9 +139,11 @@ func (s *spares) take() *Allocation {
 
 // keep keeps an allocation as take returns it.
 func (s *spares) keep(a *Allocation) {
-	if !s.last.CompareAndSwap(nil, a) {
-		s.others.Put(a)
+	if s.last == nil {
+		s.last = a
+		return
 	}
+	s.others.Put(a)
 }
 
 // Take makes an allocation of a block, which belongs to m from then on. Others can write its
@@ -168,33 +171,20 @@ func (m *Memory) Register(b vk.Block, families uint64) *Allocation {
 	return a
 }
 
-// Pin keeps the memory until Unpin. The caller must know that somebody keeps it already.
-func (a *Allocation) Pin() { a.keepers.Add(1) }
+// Pin keeps the memory until Unpin. Somebody keeps it already.
+func (a *Allocation) Pin() { a.keepers++ }
 
-// pinAlive is Pin for a caller that does not know whether the memory is kept. It reports false
-// if it was given back.
-func (a *Allocation) pinAlive() bool {
-	for {
-		n := a.keepers.Load()
-		if n == 0 {
-			return false
-		}
-		if a.keepers.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// Unpin undoes one Pin, or what Init did. It may be called with or without any of the scheduler's
-// and the task graph's locks held. The last keeper gives the memory back: nobody else can change
-// the allocation by then.
+// Unpin undoes one Pin, or what Init did. The last keeper gives the memory back.
 func (a *Allocation) Unpin() {
-	if a.keepers.Add(-1) > 0 {
+	if a.keepers--; a.keepers > 0 {
 		return
+	}
+	if invariants.Enabled && a.keepers < 0 {
+		panic("allocation: " + a.Describe() + " was given back before")
 	}
 	m := a.memory
 	if a.exported {
-		m.exports.remove(a)
+		delete(m.exports, a)
 	}
 	switch {
 	case a.Origin == Registered:
@@ -220,7 +210,7 @@ func (a *Allocation) Unpin() {
 }
 
 // Keepers returns how many keep the memory.
-func (a *Allocation) Keepers() int { return int(a.keepers.Load()) }
+func (a *Allocation) Keepers() int { return a.keepers }
 
 // Reset makes an allocation whose memory has been given back the zero allocation, except for its uses
 // and the memory of its slices, and returns it. The fields are reset one by one, because a literal with

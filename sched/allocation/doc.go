@@ -38,6 +38,6 @@
 //
 // # Locking
 //
-// Allocations and Pointers are guarded by the lock of the queues that are passed to Open, which
-// callers must hold. Pin and Unpin need no lock, and Memory has locks of its own.
+// Memory, Allocations and Pointers are guarded by the lock of the queues that are passed to Open, which
+// callers must hold, except where a function says that it needs no lock.
 package allocation

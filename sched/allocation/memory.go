@@ -48,8 +48,7 @@ type Options struct {
 	// NVIDIA H100).
 	KeepStaging uint64
 	// Ended is called for each block whose corresponding storage was Mapped memory, when that has been
-	// given back: no task refers to the block any more. Like Allocation.Unpin it is called with or
-	// without locks held.
+	// given back: no task refers to the block any more.
 	Ended func(*memory.Present)
 }
 
@@ -66,7 +65,8 @@ type Memory struct {
 	taken            footprint
 	imports          imports
 	pinned           pinned
-	exports          exports
+	// exports are the allocations that foreign work can write.
+	exports map[*Allocation]struct{}
 	// ended is Options.Ended.
 	ended func(*memory.Present)
 	// spare has allocations that New uses again.
@@ -220,7 +220,7 @@ func freeAfter(a *memory.Allocator, st *memory.Storage, last *order.SyncSet) {
 }
 
 // StorageRange returns bytes of storage as a range of VkDeviceMemory. It reports false if the
-// memory is coherent, so that it needs neither flush nor invalidation.
+// memory is coherent, so that it needs neither flush nor invalidation. It needs no lock.
 func (m *Memory) StorageRange(st *memory.Storage, at, size uint64) (vk.MemoryRange, bool) {
 	return m.rangeIn(m.storage, st, at, size)
 }
@@ -238,7 +238,7 @@ func (m *Memory) rangeIn(h *heap, st *memory.Storage, at, size uint64) (vk.Memor
 }
 
 // FlushUnit returns the size and alignment of the units in which storage is flushed, in bytes; 0
-// if it is coherent.
+// if it is coherent. It needs no lock.
 func (m *Memory) FlushUnit() uint64 {
 	if m.storage.coherent {
 		return 0
@@ -246,8 +246,8 @@ func (m *Memory) FlushUnit() uint64 {
 	return max(m.device.Properties().Limits.NonCoherentAtomSize, 1)
 }
 
-// Flush makes what the host wrote visible to the device.
+// Flush makes what the host wrote visible to the device. It needs no lock.
 func (m *Memory) Flush(ranges []vk.MemoryRange) error { return m.device.Flush(ranges) }
 
-// Invalidate makes what the device wrote visible to the host.
+// Invalidate makes what the device wrote visible to the host. It needs no lock.
 func (m *Memory) Invalidate(ranges []vk.MemoryRange) error { return m.device.Invalidate(ranges) }

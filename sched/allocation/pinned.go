@@ -61,7 +61,7 @@ func (m *Memory) AllocatePinned(size uint64) (*Allocation, error) {
 func (m *Memory) newPinned(st memory.Storage) *Allocation {
 	a := &Allocation{Origin: Pinned, Storage: st, memory: m, Shared: true}
 	m.imports.of(st.Block.ID).pinned = a
-	a.keepers.Store(1)
+	a.keepers = 1
 	return a
 }
 

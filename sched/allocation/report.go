@@ -62,8 +62,8 @@ func ReportHeaps(p *vk.Properties) []HeapReport {
 	return heaps
 }
 
-// Report describes the device's memory heaps, by their index in Vulkan, and their sum. The figures
-// are of moments close to each other. It takes time linear in the blocks of device memory.
+// Report describes the device's memory heaps, by their index in Vulkan, and their sum. It takes time
+// linear in the blocks of device memory.
 func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 	heaps = ReportHeaps(m.device.Properties())
 	if budgets, told := m.device.MemoryBudget(); told {
