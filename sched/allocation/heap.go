@@ -20,6 +20,7 @@ type heap struct {
 	// taken counts the blocks of all heaps of the device.
 	taken *footprint
 
+	// mu guards blocks, which goroutines that copy look up without the lock that guards the memory.
 	mu     lockrank.RWMutex[lockrank.Heap]
 	blocks map[uint64]vk.Block
 }
@@ -96,8 +97,6 @@ func (h *heap) room() room {
 	if told && index < len(budgets) {
 		r.told, r.budget = true, budgets[index]
 	}
-	h.taken.mu.Lock()
-	defer h.taken.mu.Unlock()
 	r.taken = h.taken.heaps[index].bytes
 	return r
 }

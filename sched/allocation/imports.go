@@ -3,9 +3,7 @@ package allocation
 import (
 	"fmt"
 	"runtime"
-	"sync/atomic"
 
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -13,10 +11,7 @@ import (
 // imports is the host storage that is device memory at the moment.
 type imports struct {
 	// all is Options.ImportAll.
-	all bool
-	// live is the number of blocks, for those who need no more than whether there are any.
-	live   atomic.Int32
-	mu     lockrank.Mutex[lockrank.Imports]
+	all    bool
 	blocks map[uint64]*importedBlock // by HeapBlock.ID
 	heaps  []Imports                 // by Vulkan heap
 }
@@ -33,13 +28,10 @@ type importedBlock struct {
 
 // add notes a block.
 func (i *imports) add(b *importedBlock, p *vk.Properties) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if i.blocks == nil {
 		i.blocks = make(map[uint64]*importedBlock)
 	}
 	i.blocks[uint64(b.block.Buffer)] = b
-	i.live.Add(1)
 	if !b.allocated {
 		i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].add(b.block.Size)
 	}
@@ -47,24 +39,14 @@ func (i *imports) add(b *importedBlock, p *vk.Properties) {
 
 // remove undoes add.
 func (i *imports) remove(b *importedBlock, p *vk.Properties) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	delete(i.blocks, uint64(b.block.Buffer))
-	i.live.Add(-1)
 	if !b.allocated {
 		i.heaps[p.MemoryTypes[b.block.MemoryType].Heap].Remove(b.block.Size)
 	}
 }
 
 // of returns a block by its HeapBlock.ID, nil if it is not host storage.
-func (i *imports) of(id uint64) *importedBlock {
-	if i.live.Load() == 0 {
-		return nil
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.blocks[id]
-}
+func (i *imports) of(id uint64) *importedBlock { return i.blocks[id] }
 
 // importStorage imports the pages on which a section lies. A kernel that leaves its bounds can
 // reach what else is on them, unless the device has robustBufferAccess2. Without that only a
@@ -93,9 +75,6 @@ func (m *Memory) importStorage(section memory.Section, insist bool) (memory.Stor
 		Offset: uint64(before), Size: section.Size, Own: section.Ptr,
 	}, nil
 }
-
-// imported reports whether a block of memory is host storage.
-func (m *Memory) imported(block uint64) bool { return m.imports.of(block) != nil }
 
 // dropImport undoes importStorage. Pinned storage, of which the block has a part, stays. It reports
 // false if the storage is no host storage.

@@ -231,7 +231,7 @@ func (m *Memory) StagingRange(st *memory.Storage, at, size uint64) (vk.MemoryRan
 }
 
 func (m *Memory) rangeIn(h *heap, st *memory.Storage, at, size uint64) (vk.MemoryRange, bool) {
-	if h.coherent || m.imported(st.Block.ID) {
+	if h.coherent || st.Own != nil {
 		return vk.MemoryRange{}, false
 	}
 	return vk.MemoryRange{Memory: h.memoryOf(st.Block.ID), Offset: st.Offset + at, Size: size}, true

@@ -24,7 +24,7 @@ type pinned struct {
 
 // ImportPinned imports a section for as long as its allocation is kept: an import takes as long as
 // a copy of the bytes. Kernels can reach what else is on its pages, unless the device has
-// robustBufferAccess2. The caller keeps the allocation, and needs no lock.
+// robustBufferAccess2. The caller keeps the allocation.
 func (m *Memory) ImportPinned(section memory.Section) (*Allocation, error) {
 	st, err := m.importStorage(section, true)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Memory) ImportPinned(section memory.Section) (*Allocation, error) {
 }
 
 // AllocatePinned has the driver allocate size bytes of host storage, for a device that imports none.
-// The caller keeps the allocation, and needs no lock. The bytes are zero.
+// The caller keeps the allocation. The bytes are zero.
 func (m *Memory) AllocatePinned(size uint64) (*Allocation, error) {
 	p := m.device.Properties()
 	bits, err := m.device.BlockMemoryTypes(size)

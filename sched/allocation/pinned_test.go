@@ -80,14 +80,14 @@ func TestSharedPartsOfPinnedStorage(t *testing.T) {
 		t.Errorf("%+v of %+v", st, a)
 	}
 	m.Free(st, a.uses.Last())
-	if d.Live != blocks || !m.imported(a.Block.ID) {
+	if d.Live != blocks || m.imports.of(a.Block.ID) == nil {
 		t.Errorf("%d blocks of %d are left", d.Live, blocks)
 	}
 	own, err := m.For(&memory.Map{Section: sectionOf(host[1000:1100])})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.imported(own.Block.ID) {
+	if m.imports.of(own.Block.ID) != nil {
 		t.Error("an item that may not share has the host's storage")
 	}
 	m.Storage.Free(own, own.LastUse())
@@ -100,7 +100,7 @@ func TestSharedPartsOfPinnedStorage(t *testing.T) {
 	}
 	m.Free(st, a.uses.Last())
 	m.DropPinned()
-	if m.imported(a.Block.ID) {
+	if m.imports.of(a.Block.ID) != nil {
 		t.Error("pinned storage is left")
 	}
 }

@@ -1,7 +1,6 @@
 package allocation
 
 import (
-	"github.com/vkomp/vkomp/internal/lockrank"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -74,7 +73,6 @@ func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 	}
 	heaps[m.storage.index()].Storage = m.Storage.Stats()
 	heaps[m.staging.index()].Staging = m.Staging.Stats()
-	m.imports.mu.Lock()
 	for k, i := range m.imports.heaps {
 		heaps[k].Imported = i
 	}
@@ -83,9 +81,6 @@ func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
 			heaps[m.heapOf(&b.block)].Pinned.Add(b.block.Size)
 		}
 	}
-	m.imports.mu.Unlock()
-	m.taken.mu.Lock()
-	defer m.taken.mu.Unlock()
 	for k := range heaps {
 		h := &heaps[k]
 		h.External = m.taken.heaps[k].external
@@ -102,7 +97,6 @@ func ofBlocks(t memory.Tally) memory.AllocatorStats {
 
 // footprint is what the blocks of a device's memory take of each of its heaps, and of all.
 type footprint struct {
-	mu    lockrank.Mutex[lockrank.Leaf]
 	heaps []taken
 	all   taken
 }
@@ -120,38 +114,22 @@ func (t *taken) add(bytes uint64) {
 }
 
 func (f *footprint) add(heap int, bytes uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.addLocked(heap, bytes)
-}
-
-func (f *footprint) addLocked(heap int, bytes uint64) {
 	f.heaps[heap].add(bytes)
 	f.all.add(bytes)
 }
 
 // addExternal is add for a block that belongs to no allocator, and removeExternal the opposite.
 func (f *footprint) addExternal(heap int, bytes uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.addLocked(heap, bytes)
+	f.add(heap, bytes)
 	f.heaps[heap].external.Add(bytes)
 }
 
 func (f *footprint) removeExternal(heap int, bytes uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.removeLocked(heap, bytes)
+	f.remove(heap, bytes)
 	f.heaps[heap].external.Remove(bytes)
 }
 
 func (f *footprint) remove(heap int, bytes uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.removeLocked(heap, bytes)
-}
-
-func (f *footprint) removeLocked(heap int, bytes uint64) {
 	f.heaps[heap].bytes -= bytes
 	f.all.bytes -= bytes
 }
