@@ -29,13 +29,16 @@ func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	defer rt.using.leave(rt.using.enter())
 	switch {
 	case size < 0:
 		return fmt.Errorf("%w: %d bytes", ErrInvalidArgument, size)
 	case size == 0:
 		return nil
 	}
+	if s := d.ready(rt); s != nil && d.allocate(s, uint64(size), p) == nil {
+		return nil
+	}
+	defer rt.using.leave(rt.using.enter())
 	var s *sched.Scheduler
 	if !d.IsInitial() {
 		if s, err = d.d.open(); err != nil {
@@ -51,6 +54,16 @@ func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 		return err
 	}
 	return d.allocate(s, uint64(size), p)
+}
+
+// ready returns the scheduler of an open device if nothing has to be done for an allocation or a release but to call it,
+// or nil. A pause need not wait for such a call: its turn on the scheduler's lock is before that of the pause, or it fails
+// and is made again by way of rt.using, like all others.
+func (d Device) ready(rt *Runtime) *sched.Scheduler {
+	if rt.events.Load() != nil {
+		return nil
+	}
+	return d.d.live.Load()
 }
 
 // allocate allocates with s, or on the initial device if s is nil.
@@ -108,7 +121,6 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	if err != nil {
 		return err
 	}
-	defer rt.using.leave(rt.using.enter())
 	switch {
 	case p.IsNil():
 		return nil
@@ -117,6 +129,10 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 	case p.d != d.d:
 		return d.wrongDevice(p)
 	}
+	if s := d.ready(rt); s != nil && d.release(s, p) == nil {
+		return nil
+	}
+	defer rt.using.leave(rt.using.enter())
 	var s *sched.Scheduler
 	if !d.IsInitial() {
 		if s, err = d.d.open(); err != nil {

@@ -362,6 +362,50 @@ func TestPausesAmongConstructs(t *testing.T) {
 	workers.Wait()
 }
 
+// An allocation or a release comes before a pause or after it, and never meets a device that is being given up.
+func TestPausesAmongAllocations(t *testing.T) {
+	rt := vktest.Open(t, func(o *vkomp.Options) { o.Validation = false })
+	ctx, d := t.Context(), rt.DefaultDevice(t.Context())
+	done := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				p, err := d.Alloc(ctx, 1000)
+				if err != nil {
+					t.Errorf("alloc: %v", err)
+					return
+				}
+				// A hard pause may have freed it.
+				if err := d.Free(ctx, p); err != nil && !errors.Is(err, vkomp.ErrInvalidPointer) {
+					t.Errorf("free: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for paused := 0; paused < 30; {
+		kind := []vkomp.PauseKind{vkomp.PauseHard, vkomp.PauseHard, vkomp.PauseSoft}[paused%3]
+		switch err := rt.PauseResource(ctx, kind, d); {
+		case err == nil:
+			paused++
+		case !errors.Is(err, vkomp.ErrBusy):
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	close(done)
+	workers.Wait()
+	if n := rt.Stats().Storage.Allocations; n != 0 {
+		t.Errorf("%d allocations are left", n)
+	}
+}
+
 // A program that computes from time to time frees the device for others in between.
 func ExampleRuntime_PauseResource() {
 	rt, err := vkomp.Open(vkomp.Options{})
