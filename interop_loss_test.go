@@ -112,6 +112,31 @@ func TestHardPauseBringsALostDeviceBack(t *testing.T) {
 	}
 }
 
+// A construct on the device waits for a value that the host was to signal when the device is lost. The
+// host does not signal it any more, and the device comes to rest.
+func TestLossBehindWithdrawnWork(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	rt, err := vkomp.Open(vkomp.Options{})
+	must(t, err)
+	ctx, x := t.Context(), []uint32{0}
+	k := newKernel(t, rt, shaders.Saxpy)
+	o := newObject(t, rt, targetAndSync)
+	_, signal, err := o.Next() // whose work never signals
+	must(t, err)
+	must(t, o.Submitted(signal))
+	_, signal, err = o.Next()
+	must(t, err)
+	must(t, o.Withdraw(signal))
+	must(t, rt.Interop(ctx, later(use(o), vkomp.InOut(x))))
+	f.Fail("vkQueueSubmit", 1, 1, vk.ErrorDeviceLost)
+	refused(t, "a target", rt.Target(ctx, saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))), vkomp.ErrDeviceLost)
+	refused(t, "the construct", rt.Taskwait(ctx), vkomp.ErrDeviceLost)
+	must(t, destroy(rt, &o))
+	must(t, rt.PauseResource(ctx, vkomp.PauseHard, rt.DefaultDevice(ctx)))
+	must(t, rt.Target(ctx, saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))))
+	must(t, rt.Close())
+}
+
 // A copy between two devices of which one is lost fails and names the loss, whichever end it
 // is.
 func TestCopyBetweenDevicesOfWhichOneIsLost(t *testing.T) {

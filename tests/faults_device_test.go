@@ -4,6 +4,7 @@ package tests
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -168,4 +169,60 @@ func TestLostDeviceIsWaitedForUntilItIsIdle(t *testing.T) {
 		}
 	}
 	d.DestroyBlock(b)
+}
+
+// A lost device comes to rest although its submissions wait for what nobody signals any more: values
+// that the host was to signal, and values of submissions that were refused.
+func TestLostDeviceRestsWhereNobodySignals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		layers []string
+		// early says that the wait for the device begins before it is lost.
+		early bool
+	}{
+		{"the driver's queue", nil, false}, {"many queues", []string{"manyqueue"}, false},
+		{"lost while it is waited for", nil, true}, {"many queues that are lost while they are waited for", []string{"manyqueue"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := vktest.InjectFaults(t, c.layers...)
+			d := vulkanDevice(t)
+			var s [3]vk.Semaphore
+			for k := range s {
+				var err error
+				s[k], err = d.CreateTimeline(0)
+				succeed(t, err)
+			}
+			at := func(k int, value uint64) []vk.SemaphoreValue {
+				return []vk.SemaphoreValue{{Semaphore: s[k], Value: value}}
+			}
+			first, last := d.Queues()[0], d.Queues()[len(d.Queues())-1]
+			// The host was to signal 1, and then 3, which is below what is signalled next.
+			succeed(t, first.Order(at(0, 1), at(0, 2)))
+			succeed(t, first.Order(at(0, 3), at(0, 4)))
+			succeed(t, last.Order(at(0, 4), at(1, 5)))
+			succeed(t, last.Order(at(1, 7), at(2, 1)))
+			succeed(t, last.Order(at(2, 1), nil))
+
+			rest := make(chan error, 1)
+			if c.early {
+				go func() { rest <- d.WaitIdle() }()
+				for f.Calls("vkQueueWaitIdle") == 0 {
+					runtime.Gosched()
+				}
+			}
+			f.Fail("vkGetSemaphoreCounterValue", 1, 1, vk.ErrorDeviceLost)
+			if _, err := d.SemaphoreValue(s[0]); !errors.Is(err, vk.ErrDeviceLost) {
+				t.Fatal(err)
+			}
+			if !c.early {
+				rest <- d.WaitIdle()
+			}
+			if err := <-rest; !errors.Is(err, vk.ErrDeviceLost) {
+				t.Errorf("WaitIdle: %v", err)
+			}
+			for _, s := range s {
+				d.DestroySemaphore(s)
+			}
+		})
+	}
 }

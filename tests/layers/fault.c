@@ -17,9 +17,10 @@
 // return it does, unless its call was chosen to fail with another result, and waits that
 // have begun end with it. As on a real device, work that was submitted before may go on,
 // including that of a vkQueueSubmit that returned the loss. Only vkDeviceWaitIdle and
-// vkQueueWaitIdle, which return the loss too, wait until the driver is idle.
+// vkQueueWaitIdle, which return the loss too, wait until the driver is idle. For this the layer
+// signals what submissions wait for and nobody signals any more: see fault_rest.h.
 #define _GNU_SOURCE
-#include "layer.h"
+#include "fault_rest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -228,6 +229,7 @@ static bool chosen(const faults *f, enum command command, VkResult *result)
 typedef struct device {
 	const faults *faults;
 	atomic_bool lost;
+	rest rest;
 } device;
 
 static bool lost(const layer_device *d) { return atomic_load(&((device *)d->own)->lost); }
@@ -293,7 +295,12 @@ static VkResult device_created(layer_device *d, const VkDeviceCreateInfo *info)
 	return VK_SUCCESS;
 }
 
-static void device_destroying(layer_device *d) { free(d->own); }
+static void device_destroying(layer_device *d)
+{
+	device *own = d->own;
+	rest_free(&own->rest);
+	free(own);
+}
 
 static VKAPI_ATTR VkResult VKAPI_CALL list_devices(VkInstance of, uint32_t *count,
 	VkPhysicalDevice *devices)
@@ -321,8 +328,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL list_extensions(VkPhysicalDevice of, const
 	static VKAPI_ATTR VkResult VKAPI_CALL call_##name parameters                           \
 	{                                                                                      \
 		layer_device *d = layer_device_of(of);                                         \
-		bool was = lost(d);                                                            \
-		(void)was;                                                                     \
 		VkResult r;                                                                    \
 		if (!test(d, COMMAND_##name, &r))                                              \
 			return d->next.name arguments;                                         \
@@ -339,7 +344,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL list_extensions(VkPhysicalDevice of, const
 	for (uint32_t k = 0; k < (n); k++)                                                     \
 		out[k] = VK_NULL_HANDLE
 
-MAKES(CreateSemaphore, VkSemaphoreCreateInfo, VkSemaphore)
 MAKES(CreateFence, VkFenceCreateInfo, VkFence)
 MAKES(CreateQueryPool, VkQueryPoolCreateInfo, VkQueryPool)
 MAKES(AllocateMemory, VkMemoryAllocateInfo, VkDeviceMemory)
@@ -361,11 +365,6 @@ CALL(AllocateDescriptorSets, fails, (VkDevice of, const VkDescriptorSetAllocateI
 	VkDescriptorSet *out), (of, info, out), MAKES_ALL(info->descriptorSetCount))
 CALL(AllocateCommandBuffers, fails, (VkDevice of, const VkCommandBufferAllocateInfo *info,
 	VkCommandBuffer *out), (of, info, out), MAKES_ALL(info->commandBufferCount))
-CALL(SignalSemaphore, fails, (VkDevice of, const VkSemaphoreSignalInfo *info), (of, info),)
-CALL(GetSemaphoreFdKHR, fails, (VkDevice of, const VkSemaphoreGetFdInfoKHR *info, int *fd),
-	(of, info, fd),)
-CALL(ImportSemaphoreFdKHR, fails, (VkDevice of, const VkImportSemaphoreFdInfoKHR *info),
-	(of, info),)
 CALL(GetMemoryFdKHR, fails, (VkDevice of, const VkMemoryGetFdInfoKHR *info, int *fd),
 	(of, info, fd),)
 CALL(GetMemoryHostPointerPropertiesEXT, fails, (VkDevice of,
@@ -400,35 +399,99 @@ CALL(GetFenceStatus, refuses, (VkDevice of, VkFence fence), (of, fence),)
 CALL(GetQueryPoolResults, refuses, (VkDevice of, VkQueryPool pool, uint32_t first,
 	uint32_t count, size_t bytes, void *data, VkDeviceSize stride, VkQueryResultFlags flags),
 	(of, pool, first, count, bytes, data, stride, flags),)
-// A submission that returns the loss may still run.
-#define RUNS(call)                                                                             \
-	if (r == VK_ERROR_DEVICE_LOST && !was)                                                 \
-		(void)(call)
-CALL(QueueSubmit, refuses, (VkQueue of, uint32_t count, const VkSubmitInfo *infos,
-	VkFence fence), (of, count, infos, fence), RUNS(d->next.QueueSubmit(of, count, infos, fence)))
-CALL(QueueSubmit2, refuses, (VkQueue of, uint32_t count, const VkSubmitInfo2 *infos,
-	VkFence fence), (of, count, infos, fence), RUNS(d->next.QueueSubmit2(of, count, infos, fence)))
+
+// A submission that returns the loss may still run. Whether the device is lost, and what is submitted
+// to it, is found out under one lock, so that nothing is submitted after a look at all that was.
+#define SUBMITS(name, information, record)                                                     \
+	static VKAPI_ATTR VkResult VKAPI_CALL call_##name(VkQueue of, uint32_t count,          \
+		const information *infos, VkFence fence)                                       \
+	{                                                                                      \
+		layer_device *d = layer_device_of(of);                                         \
+		rest *all = &((device *)d->own)->rest;                                         \
+		pthread_mutex_lock(&all->lock);                                                \
+		bool was = lost(d);                                                            \
+		VkResult failure = VK_SUCCESS, r = VK_SUCCESS;                                 \
+		bool refused = refuses(d, COMMAND_##name, &failure);                           \
+		if (!refused || (failure == VK_ERROR_DEVICE_LOST && !was)) {                   \
+			r = d->next.name(of, count, infos, fence);                             \
+			if (r == VK_SUCCESS)                                                   \
+				record(d, all, of, count, infos);                              \
+		}                                                                              \
+		pthread_mutex_unlock(&all->lock);                                              \
+		return refused ? failure : r;                                                  \
+	}
+SUBMITS(QueueSubmit, VkSubmitInfo, rest_submitted)
+SUBMITS(QueueSubmit2, VkSubmitInfo2, rest_submitted2)
+
+static VKAPI_ATTR VkResult VKAPI_CALL call_CreateSemaphore(VkDevice of,
+	const VkSemaphoreCreateInfo *info, const VkAllocationCallbacks *allocator, VkSemaphore *out)
+{
+	layer_device *d = layer_device_of(of);
+	VkResult r;
+	if (fails(d, COMMAND_CreateSemaphore, &r)) {
+		*out = VK_NULL_HANDLE;
+		return r;
+	}
+	r = d->next.CreateSemaphore(of, info, allocator, out);
+	if (r == VK_SUCCESS)
+		rest_created(&((device *)d->own)->rest, info, *out);
+	return r;
+}
+
+static VKAPI_ATTR void VKAPI_CALL call_DestroySemaphore(VkDevice of, VkSemaphore semaphore,
+	const VkAllocationCallbacks *allocator)
+{
+	layer_device *d = layer_device_of(of);
+	rest_forget(&((device *)d->own)->rest, semaphore);
+	d->next.DestroySemaphore(of, semaphore, allocator);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL call_SignalSemaphore(VkDevice of,
+	const VkSemaphoreSignalInfo *info)
+{
+	layer_device *d = layer_device_of(of);
+	device *own = d->own;
+	VkResult r;
+	return fails(d, COMMAND_SignalSemaphore, &r) ? r : rest_signal(d, &own->rest, info, &own->lost);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL call_GetSemaphoreFdKHR(VkDevice of,
+	const VkSemaphoreGetFdInfoKHR *info, int *fd)
+{
+	layer_device *d = layer_device_of(of);
+	VkResult r;
+	if (fails(d, COMMAND_GetSemaphoreFdKHR, &r))
+		return r;
+	rest_forget(&((device *)d->own)->rest, info->semaphore);
+	return d->next.GetSemaphoreFdKHR(of, info, fd);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL call_ImportSemaphoreFdKHR(VkDevice of,
+	const VkImportSemaphoreFdInfoKHR *info)
+{
+	layer_device *d = layer_device_of(of);
+	VkResult r;
+	if (fails(d, COMMAND_ImportSemaphoreFdKHR, &r))
+		return r;
+	rest_forget(&((device *)d->own)->rest, info->semaphore);
+	return d->next.ImportSemaphoreFdKHR(of, info);
+}
 
 // These wait until the driver is idle even if the device is lost.
-static VKAPI_ATTR VkResult VKAPI_CALL call_DeviceWaitIdle(VkDevice of)
-{
-	layer_device *d = layer_device_of(of);
-	VkResult r;
-	if (fails(d, COMMAND_DeviceWaitIdle, &r) && r != VK_ERROR_DEVICE_LOST)
-		return lost(d) ? VK_ERROR_DEVICE_LOST : r;
-	r = d->next.DeviceWaitIdle(of);
-	return lost(d) ? VK_ERROR_DEVICE_LOST : r;
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL call_QueueWaitIdle(VkQueue of)
-{
-	layer_device *d = layer_device_of(of);
-	VkResult r;
-	if (fails(d, COMMAND_QueueWaitIdle, &r) && r != VK_ERROR_DEVICE_LOST)
-		return lost(d) ? VK_ERROR_DEVICE_LOST : r;
-	r = d->next.QueueWaitIdle(of);
-	return lost(d) ? VK_ERROR_DEVICE_LOST : r;
-}
+#define IDLES(name, object, queue)                                                             \
+	static VKAPI_ATTR VkResult VKAPI_CALL call_##name(object of)                           \
+	{                                                                                      \
+		layer_device *d = layer_device_of(of);                                         \
+		device *own = d->own;                                                          \
+		VkResult r;                                                                    \
+		if (fails(d, COMMAND_##name, &r) && r != VK_ERROR_DEVICE_LOST)                 \
+			return lost(d) ? VK_ERROR_DEVICE_LOST : r;                             \
+		rest_await(d, &own->rest, queue, &own->lost);                                  \
+		r = d->next.name(of);                                                          \
+		return lost(d) ? VK_ERROR_DEVICE_LOST : r;                                     \
+	}
+IDLES(DeviceWaitIdle, VkDevice, NULL)
+IDLES(QueueWaitIdle, VkQueue, of)
 
 // How long a wait continues after a loss, in nanoseconds.
 enum { STEP = 2000000 };
@@ -475,6 +538,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkQueueWaitIdle, call_QueueWaitIdle),
 	LAYER_INTERCEPT(vkDeviceWaitIdle, call_DeviceWaitIdle),
 	LAYER_INTERCEPT(vkCreateSemaphore, call_CreateSemaphore),
+	LAYER_INTERCEPT(vkDestroySemaphore, call_DestroySemaphore),
 	LAYER_INTERCEPT(vkGetSemaphoreCounterValue, call_GetSemaphoreCounterValue),
 	LAYER_INTERCEPT(vkGetSemaphoreCounterValueKHR, call_GetSemaphoreCounterValue),
 	LAYER_INTERCEPT(vkWaitSemaphores, call_WaitSemaphores),
