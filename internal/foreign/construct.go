@@ -10,6 +10,7 @@ import (
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // Action is what an interop construct does to an object.
@@ -255,7 +256,11 @@ func (p *part) orderOwn() error {
 	if !p.sequence.implicit.Load() {
 		return nil
 	}
-	return p.sequence.queue.Order(p.sequence.at(p.last), nil)
+	err := p.sequence.queue.Order(p.sequence.at(p.last), nil)
+	if errors.Is(err, vk.ErrClosed) {
+		return nil // there is no later work
+	}
+	return err
 }
 
 // Start implements tasks.Runner.

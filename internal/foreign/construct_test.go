@@ -3,6 +3,7 @@ package foreign_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/internal/foreign"
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/sched/construct"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // A construct of two objects, with a task or without one, comes between their foreign work:
@@ -295,6 +297,23 @@ func TestWorkOnTheOwnQueueBeforeAConstructThatFails(t *testing.T) {
 	succeed(t, a.Ready(ended, uint64(last)))
 	r.steps()
 	r.awaits(t)
+	r.free(t)
+}
+
+// The runtime closes an object's own queue while a construct or an announcement is about to use it.
+func TestUsesOfAQueueThatIsBeingClosed(t *testing.T) {
+	r := newRig(1)
+	a := initialise(t, r.device, interop.TypeTargetSync)
+	closed := fmt.Errorf("%w: queue of family 2", vk.ErrClosed)
+	r.own[0].fail(closed)
+	refused(t, r.generate(part(a, foreign.ActionUse)), foreign.ErrInvalid, "its runtime is being closed")
+	r.own[0].fail(closed)
+	_, _, err := a.Next()
+	refused(t, err, foreign.ErrInvalid, "its runtime is being closed")
+	// The construct is made by then, and no later work needs to wait for it.
+	r.own[0].fail(closed)
+	succeed(t, r.construct(a, foreign.ActionInit, true))
+	r.steps()
 	r.free(t)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vkomp/vkomp/sched/protect"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // next announces foreign work, which waits for one value and signals another.
@@ -184,16 +185,23 @@ func (seq *sequence) open() error {
 	case seq.destroyed.Load():
 		return fmt.Errorf("%w: %s was destroyed", ErrInvalid, seq.name)
 	case seq.device.closing.Load():
-		return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, seq.name)
+		return seq.endsWithRuntime()
 	}
 	return nil
+}
+
+// endsWithRuntime returns the error of a sequence whose runtime is being closed, as its own queue may be already.
+func (seq *sequence) endsWithRuntime() error {
+	return fmt.Errorf("%w: %s: its runtime is being closed", ErrInvalid, seq.name)
 }
 
 // gatherLocked adds a step for what was submitted to the object's own queue, behind which it
 // makes an empty submission; adding is held.
 func (seq *sequence) gatherLocked(w *tasks.Work) error {
 	next := seq.last.Load() + 1
-	if err := seq.queue.Order(seq.before(next), seq.at(next)); err != nil {
+	if err := seq.queue.Order(seq.before(next), seq.at(next)); errors.Is(err, vk.ErrClosed) {
+		return seq.endsWithRuntime()
+	} else if err != nil {
 		return err
 	}
 	seq.run(w, func() { seq.addLocked(&step{ready: true, gathered: true}) })
