@@ -64,7 +64,9 @@ func (k PauseKind) String() string {
 // themselves, if the runtime submits to them too, until ctx ends and for at most
 // Options.ForeignTimeout. It also waits, until ctx ends, for kernels that the device compiles
 // and that no construct has used there; those whose turn has not come are compiled when the
-// device is opened again. After any error except one of a Vulkan call nothing has changed.
+// device is opened again. After any error except one of a Vulkan call nothing has changed. A hard
+// pause also returns the failures of foreign work that no construct has reported; it has taken
+// place then.
 func (rt *Runtime) PauseResource(ctx context.Context, kind PauseKind, d Device) error {
 	if d.d == nil || d.d.rt != rt {
 		return fmt.Errorf("vkomp: pause: %w: not a device of this runtime", ErrInvalidDevice)
