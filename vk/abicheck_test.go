@@ -76,7 +76,7 @@ func TestEncoderHasTheStreamsConstants(t *testing.T) {
 		"OP_TIMESTAMP": int(OpTimestamp), "STAMP_WORDS": stampWords,
 		"BARRIER_WORDS": barrierWords, "DISPATCH_WORDS": dispatchWords, "COPY_WORDS": copyWords,
 		"FILL_WORDS": fillWords, "RANGE_WORDS": rangeWords, "REGION_WORDS": regionWords,
-		"MAX_UNORDERED_REGIONS": maxUnorderedRegions, "MAX_BINDINGS": MaxBindings,
+		"MAX_UNORDERED_REGIONS": maxUnorderedRegions,
 	} {
 		found := regexp.MustCompile(`\t` + name + ` = (\d+),`).FindSubmatch(encoder)
 		if found == nil || string(found[1]) != strconv.Itoa(value) {

@@ -20,7 +20,6 @@ enum {
 	RANGE_WORDS = 3,
 	REGION_WORDS = 3,
 	MAX_UNORDERED_REGIONS = 64,
-	MAX_BINDINGS = 32,
 };
 
 static uint32_t low(uint64_t w) { return (uint32_t)w; }
@@ -82,7 +81,7 @@ static int32_t scan_dispatch(const vko_device *d, const uint64_t *w, unsigned lo
 			at, push, (unsigned long long)(op_words(w) - fixed));
 	if (w[1] == 0 || w[2] == 0 || (bindings > 0 && w[3] == 0))
 		return vko_refuse(fault, "word %llu: dispatch: no pipeline", at);
-	if (bindings > MAX_BINDINGS || bindings != declared_bindings(w) || bindings != bit_count(binding_mask(w)))
+	if (bindings > VKO_BINDINGS || bindings != declared_bindings(w) || bindings != bit_count(binding_mask(w)))
 		return vko_refuse(fault, "word %llu: dispatch: %u buffers for %u bindings", at, bindings,
 			declared_bindings(w));
 	const uint32_t number = merging_number(w);
@@ -424,8 +423,8 @@ static int32_t bind_buffers(const vko_device *d, void *commands, vkoHandle pool,
 		if (r < 0)
 			return vko_fail(fault, "vkAllocateDescriptorSets", r, "%u bindings", bindings);
 	}
-	vkoDescriptorBufferInfo buffers[MAX_BINDINGS];
-	vkoWriteDescriptorSet writes[MAX_BINDINGS];
+	vkoDescriptorBufferInfo buffers[VKO_BINDINGS];
+	vkoWriteDescriptorSet writes[VKO_BINDINGS];
 	for (uint32_t k = 0; k < p->elements; k++) {
 		const uint64_t *range = w + (k < dispatches ? k : 0) * (size_t)op_words(w) + DISPATCH_WORDS;
 		for (uint32_t b = 0; b < bindings; b++, range += RANGE_WORDS)
@@ -477,7 +476,7 @@ static int32_t bind_spaced(const vko_device *d, void *commands, vkoHandle pool, 
 	const uint64_t *w, uint32_t dispatches, uint32_t *words, vko_fault *fault)
 {
 	const uint32_t bindings = op_bindings(w);
-	uint64_t whole[DISPATCH_WORDS + RANGE_WORDS * MAX_BINDINGS];
+	uint64_t whole[DISPATCH_WORDS + RANGE_WORDS * VKO_BINDINGS];
 	memcpy(whole, w, sizeof *w * (DISPATCH_WORDS + RANGE_WORDS * bindings));
 	for (uint32_t b = 0; b < bindings; b++) {
 		uint64_t *range = whole + DISPATCH_WORDS + RANGE_WORDS * b;

@@ -295,8 +295,8 @@ typedef struct vko_variant {
 
 // The variants of a pipeline.
 typedef struct vko_merging {
-	vkoHandle merged; // the pipeline; 0: there is nothing in this place
-	uint32_t mask;    // of its binding numbers
+	vkoHandle merged;   // the pipeline; 0: there is nothing in this place
+	uint32_t mask;      // of its binding numbers
 	vko_variant own;    // for launches that have bindings of their own
 	vko_variant shared; // for those that bind the same
 	vko_variant spaced; // for those that bind parts at equal distances
