@@ -31,8 +31,8 @@ func ReportHeaps(p *vk.Properties) MemoryReport {
 	return MemoryReport{Heaps: allocation.ReportHeaps(p)}
 }
 
-// Memory returns what the device's memory is used for. It can be called at any time. It takes time linear in the number of blocks, both of host storage that is
-// present and of device memory.
+// Memory returns what the device's memory is used for. It can be called at any time. It takes time
+// linear in the number of blocks, both of host storage that is present and of device memory.
 func (s *Scheduler) Memory() MemoryReport {
 	var r MemoryReport
 	s.mu.Lock()
