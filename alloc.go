@@ -56,9 +56,9 @@ func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 	return d.allocate(s, uint64(size), p)
 }
 
-// ready returns the scheduler of an open device if nothing has to be done for an allocation or a release but to call it,
-// or nil. A pause need not wait for such a call: its turn on the scheduler's lock is before that of the pause, or it fails
-// and is made again by way of rt.using, like all others.
+// ready returns the scheduler of an open device if no listener has to hear of an allocation or a release, or nil. Such
+// a call is made without rt.using at first. It either gets the scheduler's lock before a pause does, or it fails because
+// the pause has closed the scheduler. The caller then makes it again with rt.using, which waits for the end of the pause.
 func (d Device) ready(rt *Runtime) *sched.Scheduler {
 	if rt.events.Load() != nil {
 		return nil

@@ -201,7 +201,7 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	t := s.newTarget(&r)
 	t.dispatch.compound, t.dispatch.items = c, items
 	if !s.useAll(t) || s.resolve(t, &r) != nil {
-		t.discard()
+		discard(t)
 		return false, nil
 	}
 	return true, s.add(ctx, &r, t, nil, tasks.NewWork())

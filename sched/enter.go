@@ -207,7 +207,7 @@ func (t *target) unpinLocked() {
 	empty(&t.entry.hosts)
 }
 
-// unpin is unpinLocked for a task that will not run.
+// unpin is unpinLocked, without the lock, for a task that will not run.
 func (t *target) unpin() {
 	if len(t.entry.pins)+len(t.entry.hosts) == 0 {
 		return
@@ -215,12 +215,6 @@ func (t *target) unpin() {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.unpinLocked()
-}
-
-// discard recycles the target of a task that is not generated.
-func (t *target) discard() {
-	t.unpin()
-	t.Recycle()
 }
 
 // filledLocked lets tasks go on that wait for blocks which t fills: the copies have been made, or

@@ -82,7 +82,7 @@ func (s *Scheduler) Run(ctx context.Context, r *Region) error {
 	}
 	t.Values = nil
 	if err != nil {
-		t.discard()
+		discard(t)
 		return r.refused(err)
 	}
 	if r.Observer != nil {
@@ -108,10 +108,7 @@ func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awai
 	task := tasks.Task{Domain: s.domain, Runner: by}
 	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
-		if t, ok := by.(*target); ok {
-			t.unpin()
-		}
-		by.Recycle()
+		discard(by)
 	}
 	if err != nil || r.NoWait {
 		w.Finish()
@@ -124,6 +121,14 @@ func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awai
 	node.Release()
 	s.awaits.Put(a)
 	return err
+}
+
+// discard recycles the runner of a task that is not generated.
+func discard(by tasks.Runner) {
+	if t, ok := by.(*target); ok {
+		t.unpin()
+	}
+	by.Recycle()
 }
 
 // prepare plans the task's dispatch and gives it its pipeline and push constants, or returns an error if the device cannot run

@@ -35,9 +35,10 @@ func ReportHeaps(p *vk.Properties) MemoryReport {
 // linear in the number of blocks, both of host storage that is present and of device memory.
 func (s *Scheduler) Memory() MemoryReport {
 	var r MemoryReport
+	budgets, _ := s.device.MemoryBudget() // nil if the device does not report them
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Heaps, r.Total = s.memory.Report()
+	r.Heaps, r.Total = s.memory.Report(budgets)
 	for p := range s.presence.table.All() {
 		tally := &r.Mapped
 		if _, infinite := p.Count(); infinite {

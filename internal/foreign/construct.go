@@ -258,7 +258,7 @@ func (p *part) orderOwn() error {
 	}
 	err := p.sequence.queue.Order(p.sequence.at(p.last), nil)
 	if errors.Is(err, vk.ErrClosed) {
-		return nil // there is no later work
+		return nil // with the runtime being closed, there is no later work on the queue
 	}
 	return err
 }

@@ -47,7 +47,6 @@ type (
 	Races            struct{}
 	RacesGraph       struct{}
 	ToolFollowing    struct{}
-	Heap             struct{}
 	VulkanDevice     struct{}
 	VulkanSampling   struct{}
 	VulkanQueue      struct{}
@@ -80,10 +79,9 @@ var Table = []Lock{
 	{RacesGraph{}, []string{"race.Detector.mu"}, "the race detector's tasks and their accesses", false},
 	{Races{}, []string{"races.Detector.mu"}, "the places and the devices of the race detector", false},
 	{ToolFollowing{}, []string{"tool.task.following"}, "the dependences of which a tool has not been told", false},
-	{Heap{}, []string{"allocation.heap.mu"}, "the blocks of a heap", false},
 	{VulkanDevice{}, []string{"vk.Device.life"}, "a VkDevice, read by calls that use it and written by its close", true},
 	{VulkanSampling{}, []string{"vk.Device.sampling"}, "the calibration of a device's clock", false},
 	{VulkanQueue{}, []string{"vk.Queue.mu"}, "a VkQueue and its command pool, for each call of Vulkan that uses them; the program's own lock of a queue that it shares is taken inside", true},
 	{VulkanInstance{}, []string{"vk.Instance.mu"}, "the devices that are open and the messages of a VkInstance", false},
-	{Leaf{}, []string{"vk.Device.mu", "vk.forgotten.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
+	{Leaf{}, []string{"allocation.heap.mu", "vk.Device.mu", "vk.forgotten.mu", "vkomp.pinnedStorages.mu", "vkomp.labels.mu", "vkomp.itemLabels.mu", "vkomp.foundRaces.mu", "vkomp.TaskgraphRecords.mu", "vkomp.recording.mu", "tool.failures.mu", "tool.Device.mu", "tool.Tool.telling", "tool.task.deciding", "foreign.lossTimelines.mu"}, "counts and tables of their own; no lock is taken under these", false},
 }

@@ -98,14 +98,14 @@ func TestOriginSaysHowMemoryEnds(t *testing.T) {
 	if d.Live != 1 {
 		t.Error("a block that was taken is destroyed while it is kept")
 	}
-	if heaps, total := m.Report(); heaps[0].External != (memory.Tally{Count: 1, Bytes: 256}) || heaps[0].Total.LiveBytes != 256 || total.BlockBytes != 256 {
+	if heaps, total := m.Report(nil); heaps[0].External != (memory.Tally{Count: 1, Bytes: 256}) || heaps[0].Total.LiveBytes != 256 || total.BlockBytes != 256 {
 		t.Errorf("a block that was taken is reported as %+v, in all %+v", heaps[0], total)
 	}
 	taken.Unpin()
 	if d.Live != 0 {
 		t.Error("a block that was taken is not destroyed with its last keeper")
 	}
-	if heaps, total := m.Report(); heaps[0].External != (memory.Tally{}) || total.BlockBytes != 0 || total.PeakBlockBytes != 256 {
+	if heaps, total := m.Report(nil); heaps[0].External != (memory.Tally{}) || total.BlockBytes != 0 || total.PeakBlockBytes != 256 {
 		t.Errorf("after its end it is reported as %+v, in all %+v", heaps[0], total)
 	}
 	for origin, want := range []string{"mapped storage", "allocation", "registered buffer"} {
@@ -174,12 +174,12 @@ func TestHostStorageIsImportedAsWholePages(t *testing.T) {
 			}
 			var a Allocation
 			a.Init(m, st)
-			heaps, _ := m.Report()
+			heaps, _ := m.Report(nil)
 			if a.Shared != c.imported || heaps[0].Imported.Bytes != c.heap || (st.Own == item.Ptr) != c.imported {
 				t.Errorf("shared %v, %d bytes imported", a.Shared, heaps[0].Imported.Bytes)
 			}
 			a.Unpin()
-			if heaps, _ = m.Report(); heaps[0].Imported.Bytes != 0 || heaps[0].Imported.PeakBytes != c.heap {
+			if heaps, _ = m.Report(nil); heaps[0].Imported.Bytes != 0 || heaps[0].Imported.PeakBytes != c.heap {
 				t.Errorf("%+v after the end", heaps[0].Imported)
 			}
 		})
@@ -233,7 +233,7 @@ func TestBudgetBoundsBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heaps, total := m.Report()
+	heaps, total := m.Report(d.Budget)
 	if h := heaps[0]; !h.BudgetKnown || h.Budget != 10<<20 || h.Storage.BlockBytes != total.BlockBytes || total.LiveBytes != 6<<20 {
 		t.Errorf("%+v, in all %+v", heaps, total)
 	}

@@ -21,7 +21,7 @@ type heap struct {
 	taken *footprint
 
 	// mu guards blocks, which goroutines that copy look up without the lock that guards the memory.
-	mu     lockrank.RWMutex[lockrank.Heap]
+	mu     lockrank.RWMutex[lockrank.Leaf]
 	blocks map[uint64]vk.Block
 }
 

@@ -26,7 +26,8 @@ type Device interface {
 	Flush([]vk.MemoryRange) error
 	// Invalidate makes device writes to memory that is not coherent visible to the host.
 	Invalidate([]vk.MemoryRange) error
-	// MemoryBudget returns the budgets of the heaps for this process, if the device reports them.
+	// MemoryBudget returns the budgets of the heaps for this process, or nil and false if the device does not
+	// report them.
 	MemoryBudget() (heaps []vk.HeapBudget, ok bool)
 }
 

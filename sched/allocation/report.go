@@ -61,15 +61,13 @@ func ReportHeaps(p *vk.Properties) []HeapReport {
 	return heaps
 }
 
-// Report describes the device's memory heaps, by their index in Vulkan, and their sum. It takes time
-// linear in the blocks of device memory.
-func (m *Memory) Report() (heaps []HeapReport, total memory.AllocatorStats) {
+// Report describes the device's memory heaps, by their index in Vulkan, and their sum. budgets are those
+// of Device.MemoryBudget, or nil. It takes time linear in the blocks of device memory.
+func (m *Memory) Report(budgets []vk.HeapBudget) (heaps []HeapReport, total memory.AllocatorStats) {
 	heaps = ReportHeaps(m.device.Properties())
-	if budgets, told := m.device.MemoryBudget(); told {
-		for k := range min(len(budgets), len(heaps)) {
-			h := &heaps[k]
-			h.BudgetKnown, h.Budget, h.Usage = true, budgets[k].Budget, budgets[k].Usage
-		}
+	for k := range min(len(budgets), len(heaps)) {
+		h := &heaps[k]
+		h.BudgetKnown, h.Budget, h.Usage = true, budgets[k].Budget, budgets[k].Usage
 	}
 	heaps[m.storage.index()].Storage = m.Storage.Stats()
 	heaps[m.staging.index()].Staging = m.Staging.Stats()
