@@ -173,7 +173,13 @@ func (s *Scope) followFurtherLocked(n *Node) {
 
 // furtherLocked reports whether followFurtherLocked may find any.
 func (s *Scope) furtherLocked() bool {
-	return s.everything.cur != nil || s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0
+	return s.everything.cur != nil || s.connectedLocked()
+}
+
+// connectedLocked reports whether transparent tasks connect the scope with others, in which tasks of one depend on those
+// of another.
+func (s *Scope) connectedLocked() bool {
+	return s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0
 }
 
 // allMemoryOrders and allMemoryFollows are false only in the test that shows that they matter:

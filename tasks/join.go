@@ -41,7 +41,7 @@ func (g *Graph) JoinSets(r Runner) { g.joiner, g.largeSet = r, largeSet() }
 
 // joinSetsLocked joins the large sets that n has followed as a second access: more are likely to follow them.
 func (s *Scope) joinSetsLocked(n *Node, w *Work) {
-	if s.graph.joiner == nil || s.graph.keep || n.traits.has(witnessed) || s.furtherLocked() {
+	if s.graph.joiner == nil || s.graph.keep || n.traits.has(witnessed) || s.connectedLocked() {
 		return
 	}
 	for i := range n.items {

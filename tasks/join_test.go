@@ -318,6 +318,43 @@ func TestSetsThatAreNotJoined(t *testing.T) {
 	s.expect(t, "start a", "start b", "start c")
 }
 
+// What follows a task with omp_all_memory is joined as other sets are, also while that task is not complete.
+func TestSetsBehindATaskWithAllMemoryAreJoined(t *testing.T) {
+	const size = 50
+	s := newScript()
+	s.graph.JoinSets(scripted{s, joinLabel, true})
+	s.graph.largeSet = 1
+	s.add(Task{Label: "before", Depend: s.use(DependIn, "x")})
+	s.add(Task{Label: "all", Depend: []Depend{{Kind: DependInOutAllMemory}}})
+	for i := range size {
+		s.add(Task{Label: fmt.Sprint("reader ", i), Depend: s.use(DependIn, "x")})
+	}
+	for i := range size {
+		s.add(Task{Label: fmt.Sprint("writer ", i), Depend: s.use(DependInOutSet, "x")})
+	}
+	s.expect(t, "start before")
+	// Each follows the task with omp_all_memory but the join, which has an edge from each reader, as two writers have.
+	if n, want := s.graph.Counts().Edges, uint64(1+2*size+3*size+size-2); n != want {
+		t.Errorf("%d edges, want %d", n, want)
+	}
+	s.complete("before", nil)
+	s.expect(t, "start all")
+	s.complete("all", nil)
+	for i, e := range s.take() {
+		if e != fmt.Sprint("start reader ", i) {
+			t.Errorf("behind the task with omp_all_memory: %s", e)
+		}
+	}
+	for i := range size - 1 {
+		s.complete(fmt.Sprint("reader ", i), nil)
+	}
+	s.expect(t)
+	s.complete(fmt.Sprint("reader ", size-1), nil)
+	if started := s.take(); len(started) != size+1 {
+		t.Errorf("behind the readers %q start, want %d writers and a join", started, size)
+	}
+}
+
 // failingJoins completes joins with an error.
 type failingJoins struct{}
 
