@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -606,6 +607,50 @@ func TestForeignWritesAreCopiedBack(t *testing.T) {
 					t.Fatalf("word %d is %d, want %d", k, y[k], want)
 				}
 			}
+		})
+	}
+}
+
+// A task copies a slice to the host, and foreign work behind it overwrites the slice on the device: the host gets what the
+// task has written, however the bytes come to it.
+func TestForeignWorkOverwritesWhatWasCopiedBack(t *testing.T) {
+	for _, path := range vktest.Paths {
+		t.Run(fmt.Sprint(path), func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Path(path))
+			ctx := t.Context()
+			k := newKernel(t, rt, shaders.Saxpy)
+			const n, rounds = 64, 20
+			one, x, y := constant(n, 1), constant(n, 0), constant(n, 1000)
+			must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(one), vkomp.To(x), vkomp.To(y)}}))
+			o := newObject(t, rt, targetAndSync)
+			from, err := rt.InteropBuffer(o, vkomp.HostPtr(y), 0)
+			must(t, err)
+			to, err := rt.InteropBuffer(o, vkomp.HostPtr(x), 0)
+			must(t, err)
+			code, err := foreign.Open(o)
+			must(t, err)
+			commands, err := code.Copy(from, to)
+			must(t, err)
+			want := float32(1)
+			for range rounds {
+				step := saxpyOn(t, k, 1, one, x)
+				step.Args[1], step.NoWait, step.Depend = vkomp.From(x).Always(), true, []vkomp.Depend{vkomp.InOut(x)}
+				must(t, rt.Target(ctx, step))
+				must(t, rt.Interop(ctx, later(use(o), vkomp.InOut(x))))
+				must(t, o.Submit(ctx, func(queue uintptr) error { return code.Submit(queue, commands) }))
+				must(t, rt.Interop(ctx, later(use(o), vkomp.InOut(x))))
+				must(t, rt.Taskwait(ctx))
+				if !slices.Equal(x, constant(n, want)) {
+					t.Fatalf("x is %v…, want %v", x[0], want)
+				}
+				want = 1001
+			}
+			must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Release(one), vkomp.From(x), vkomp.Release(y)}}))
+			if !slices.Equal(x, constant(n, 1000)) {
+				t.Errorf("x is %v… behind the foreign work, want 1000", x[0])
+			}
+			code.Close()
+			must(t, rt.Interop(ctx, vkomp.Interop{Destroy: []*interop.Object{&o}}))
 		})
 	}
 }

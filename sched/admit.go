@@ -74,7 +74,7 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 				return &stateOf(block).parked
 			}
 			for _, b := range s.presence.absentExits {
-				if b.order.At.Value != 0 && b.leaves(m.Section) && (b.state == taskLate || s.order.MayFollow(&t.order.After, b.order.At)) {
+				if b.leaves(m.Section) && s.mayFollowLocked(&t.order.After, b) {
 					return &b.parked
 				}
 			}
@@ -136,9 +136,7 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 		return nil
 	}
 	for _, h := range state.holders {
-		// The point of a late task is that of its late copy. It is not known any more where its
-		// other commands were, so t may follow it.
-		if h.by.order.At.Value == 0 || h.by.state != taskLate && !s.order.MayFollow(&t.order.After, h.by.order.At) {
+		if !s.mayFollowLocked(&t.order.After, h.by) {
 			continue
 		}
 		// An exit construct has no reference of its own, so it would take that of t.
@@ -152,6 +150,12 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 		return &state.parked
 	}
 	return nil
+}
+
+// mayFollowLocked reports whether what comes after those sync points may come after t, which has not ended. The point of a
+// late task is that of its late copy: it is not known any more where its other commands were, so all may come after it.
+func (s *Scheduler) mayFollowLocked(after *order.SyncSet, t *target) bool {
+	return t.order.At.Value != 0 && (t.state == taskLate || s.order.MayFollow(after, t.order.At))
 }
 
 // mustWaitForReadersLocked is mustWaitForLocked for tasks that will have the host read device memory

@@ -18,6 +18,46 @@ type Foreign struct {
 	Failure error
 }
 
+// Postpone reports whether a task for Order, which has been started, has to wait for the end of a task that it follows:
+// of one that has the host read exported memory when its commands are complete, or whose exit copies from there whatever the
+// reference count is. Foreign work behind n may overwrite that memory. n is started again when that task has ended.
+func (s *Scheduler) Postpone(n *tasks.Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var after order.SyncSet
+	if afterPredecessorsLocked(n, &after); after.Len() == 0 {
+		return false
+	}
+	park := func(t *target) bool {
+		if !s.mayFollowLocked(&after, t) {
+			return false
+		}
+		t.parked = append(t.parked, n)
+		return true
+	}
+	for m := range s.memory.Exported() {
+		for _, reader := range m.Readers {
+			if park(reader.Owner.(*target)) {
+				return true
+			}
+		}
+		for _, block := range m.Blocks {
+			state := stateOf(block)
+			if state.ignoring == 0 {
+				continue
+			}
+			// Even a copy that a command makes before the task's last point can be planned anew at the exit, where
+			// another task has used the block since (see transfer.List.Foresaw).
+			for _, h := range state.holders {
+				if h.ignoresCount && park(h.by) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // Order carries out a task without work of its own, in place of the runner that was started, to order
 // foreign work with tasks: the task begins after f.Waits, and f.Signals follow when it is complete.
 // Both have been submitted when Order returns nil. After an error nothing is signalled, and the task

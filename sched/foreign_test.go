@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -61,16 +64,27 @@ func (f *foreignWork) copies(to, from []uint32) {
 type ordering struct {
 	f       *foreignWork
 	foreign Foreign
-	err     error
+	// placed gets the result of Order.
+	placed chan error
 }
 
-func (o *ordering) Start(n *tasks.Node, w *tasks.Work) { o.err = o.f.r.s.Order(n, o.foreign, w) }
-func (*ordering) Recycle()                             {}
+func (o *ordering) Start(n *tasks.Node, w *tasks.Work) {
+	if !o.f.r.s.Postpone(n) {
+		o.placed <- o.f.r.s.Order(n, o.foreign, w)
+	}
+}
+
+func (*ordering) Recycle() {}
 
 // order generates a task that comes before later foreign work and, with waits, after the
-// foreign work so far.
+// foreign work so far. It returns when the task is placed.
 func (f *foreignWork) order(waits bool, failure error, inout ...[]uint32) error {
-	o := &ordering{f: f}
+	return <-f.orderLater(waits, failure, inout...)
+}
+
+// orderLater is order that does not wait until the task is placed. The channel gets the result then.
+func (f *foreignWork) orderLater(waits bool, failure error, inout ...[]uint32) <-chan error {
+	o := &ordering{f: f, placed: make(chan error, 1)}
 	o.foreign.Failure = failure
 	if waits {
 		o.foreign.Waits = []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}
@@ -79,12 +93,11 @@ func (f *foreignWork) order(waits bool, failure error, inout ...[]uint32) error 
 	o.foreign.Signals = []vk.SemaphoreValue{{Semaphore: f.semaphore, Value: f.signalled}}
 	w := tasks.NewWork()
 	defer w.Finish()
-	_, err := f.r.scope.Add(&tasks.Task{Label: "order", Domain: rigDomain, Depend: dependOn(nil, inout), Runner: o, Always: true}, w)
-	if err != nil {
-		return err
+	if _, err := f.r.scope.Add(&tasks.Task{Label: "order", Domain: rigDomain, Depend: dependOn(nil, inout), Runner: o, Always: true}, w); err != nil {
+		f.r.t.Fatal(err)
 	}
 	w.Run()
-	return o.err
+	return o.placed
 }
 
 // Foreign work copies a slice that tasks write before and read after it.
@@ -130,6 +143,113 @@ func TestForeignWorkComesBetweenTasks(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Foreign work overwrites a slice of which an earlier task brings another content to the host. The copy is
+// complete before the foreign work begins.
+func TestForeignWorkComesAfterCopiesToTheHost(t *testing.T) {
+	for _, mode := range slices.Concat(memoryModes, pinnedModes, queueModes(memoryModes...)) {
+		for _, between := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", mode.name, between), func(t *testing.T) {
+				f := withForeign(t, mode, 1)
+				r := f.r
+				defer r.close()
+				x, y, z := filled(16, 1), filled(16, 2), filled(16, 3)
+				if mode.pinned {
+					x = r.pinnedArray(mode, 16, 1)
+					defer r.unpin(x)
+				}
+				r.run(launch{label: "enter", enter: []arg{to(x), to(y), to(z)}, included: true})
+				if _, _, err := r.s.Export(sectionOf(x)); err != nil {
+					t.Fatal(err)
+				}
+				r.d.hold()
+				r.run(launch{label: "make", kernel: "add", args: []arg{{s: x, kind: memory.MapFrom, always: true}}, constant: 10, out: [][]uint32{x, z}})
+				behind := x
+				if between {
+					// The foreign work follows the task through another one, which does not use x.
+					r.run(launch{label: "between", kernel: "add", args: []arg{tofrom(z)}, constant: 1, out: [][]uint32{z}})
+					behind = z
+				}
+				if apart := f.orderLater(false, nil); len(apart) == 0 {
+					t.Error("a construct that follows nothing is not placed")
+				}
+				placed := f.orderLater(false, nil, behind)
+				early := len(placed) > 0
+				if early {
+					t.Error("foreign work can begin before the slice is on the host")
+					f.copies(x, y)
+				}
+				r.d.release()
+				if err := <-placed; err != nil {
+					t.Fatal(err)
+				}
+				if !early {
+					f.copies(x, y)
+				}
+				if err := r.scope.Wait(context.Background(), nil); err != nil {
+					t.Fatal(err)
+				}
+				if i := slices.IndexFunc(x, func(v uint32) bool { return v != 11 }); i >= 0 {
+					t.Errorf("element %d is %d behind the task, want 11", i, x[i])
+				}
+				if err := f.order(true, nil, x); err != nil {
+					t.Fatal(err)
+				}
+				r.run(launch{label: "exit", exit: []arg{from(x), from(y), from(z)}, in: [][]uint32{x, y, z}, included: true})
+				if i := slices.IndexFunc(x, func(v uint32) bool { return v != 2 }); i >= 0 {
+					t.Errorf("element %d is %d behind the foreign work, want 2", i, x[i])
+				}
+			})
+		}
+	}
+}
+
+// A construct that waits for its task has the host read the slice itself, while another goroutine generates the foreign work
+// behind it.
+func TestForeignWorkComesAfterAReadByTheHost(t *testing.T) {
+	f := withForeign(t, memoryModes[0], 1)
+	r := f.r
+	defer r.close()
+	x, y := filled(16, 1), filled(16, 2)
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	if _, _, err := r.s.Export(sectionOf(x)); err != nil {
+		t.Fatal(err)
+	}
+	r.d.hold()
+	r.run(launch{label: "make", kernel: "add", args: []arg{tofrom(x)}, constant: 10, out: [][]uint32{x}})
+	var updating sync.WaitGroup
+	updating.Go(func() {
+		r.transfer(launch{label: "update", out: [][]uint32{x}, included: true}, update(transfer.UpdateFrom, x))
+	})
+	reading := func() bool {
+		r.s.mu.Lock()
+		defer r.s.mu.Unlock()
+		return r.s.presence.reading > 0
+	}
+	for !reading() {
+		runtime.Gosched()
+	}
+	placed := f.orderLater(false, nil, x)
+	if len(placed) > 0 {
+		t.Fatal("foreign work can begin before the host has read the slice")
+	}
+	r.d.release()
+	if err := <-placed; err != nil {
+		t.Fatal(err)
+	}
+	f.copies(x, y)
+	updating.Wait()
+	if i := slices.IndexFunc(x, func(v uint32) bool { return v != 11 }); i >= 0 {
+		t.Errorf("element %d is %d behind the update, want 11", i, x[i])
+	}
+	if err := f.order(true, nil, x); err != nil {
+		t.Fatal(err)
+	}
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
+	if i := slices.IndexFunc(x, func(v uint32) bool { return v != 2 }); i >= 0 {
+		t.Errorf("element %d is %d behind the foreign work, want 2", i, x[i])
 	}
 }
 

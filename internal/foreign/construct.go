@@ -265,6 +265,9 @@ func (p *part) orderOwn() error {
 
 // Start implements tasks.Runner.
 func (c *interopConstruct) Start(n *tasks.Node, w *tasks.Work) {
+	if c.device.Scheduler.Postpone(n) {
+		return
+	}
 	// Deferred, because an observer may end the goroutine.
 	defer c.begin(n, w)
 	if c.observer != nil {

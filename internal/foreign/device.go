@@ -53,6 +53,8 @@ type Queue interface {
 
 // Scheduler runs the constructs' empty tasks; a *sched.Scheduler does.
 type Scheduler interface {
+	// Postpone reports whether the task n, which was started, cannot be placed yet. Then it is started again.
+	Postpone(n *tasks.Node) bool
 	// Order places the empty task n between foreign work.
 	Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error
 	// Lost returns the error with which the device was lost, nil while it is not lost. Lose

@@ -576,6 +576,9 @@ func (s *scheduler) Lose(err error) {
 	})
 }
 
+// Postpone implements foreign.Scheduler.
+func (*scheduler) Postpone(*tasks.Node) bool { return false }
+
 // Order implements foreign.Scheduler.
 func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
 	if err := s.queue.m.gone(); err != nil {
