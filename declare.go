@@ -150,7 +150,7 @@ func (rt *Runtime) undeclaredLocked(items []memory.Map) ([]memory.Map, error) {
 			for i := range found {
 				o := &found[i]
 				if m.Start() < o.Start() || m.End() > o.End() {
-					return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label}
+					return nil, &memory.OverlapError{Section: m.Section, Label: m.Label, With: o.Section, WithLabel: o.Label, Declared: k == 0}
 				}
 				inside = true
 				if k > 0 && m.Type == memory.MapTo {

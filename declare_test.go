@@ -182,10 +182,10 @@ func TestDeclarationsThatOverlapInPartAreRefused(t *testing.T) {
 	one := func(items ...vkomp.Arg) error {
 		return rt.DeclareTarget(t.Context(), vkomp.DeclareTarget{Enter: items})
 	}
-	refused(t, "in one directive", one(vkomp.To(x[:50]), vkomp.To(x[40:])), vkomp.ErrPartialOverlap, "map 1")
+	refused(t, "in one directive", one(vkomp.To(x[:50]), vkomp.To(x[40:])), vkomp.ErrPartialOverlap, "map 1", "another item of the construct, map 0")
 	declare(t, rt, vkomp.To(x[20:50]))
-	refused(t, "with another", one(vkomp.To(x[40:])), vkomp.ErrPartialOverlap)
-	refused(t, "around another", one(vkomp.To(x)), vkomp.ErrPartialOverlap)
+	refused(t, "with another", one(vkomp.To(x[40:])), vkomp.ErrPartialOverlap, "the earlier declaration map 0")
+	refused(t, "around another", one(vkomp.To(x)), vkomp.ErrPartialOverlap, "the earlier declaration map 0")
 	refused(t, "near the device", one(vkomp.To(make([]byte, 8)).Close()), vkomp.ErrInvalidArgument, "map 0", "modifier")
 	declare(t, rt, vkomp.To(x[50:]), vkomp.To(x[:20]))
 	enter(t, rt, vkomp.To(x[55:60]))

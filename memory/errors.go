@@ -105,14 +105,18 @@ type OverlapError struct {
 	Label     string  // its label
 	With      Section // the block or item that it overlaps
 	WithLabel string  // the label of the item that created the block, or of the other item
-	Present   bool    // With is a block in the table; else another item of the same construct
+	Present   bool    // With is a block in the table
+	Declared  bool    // With was declared by an earlier construct; if neither, it is another item of the same one
 }
 
 // Error names both ranges.
 func (e *OverlapError) Error() string {
 	other := "another item of the construct,"
-	if e.Present {
+	switch {
+	case e.Present:
 		other = "the present block"
+	case e.Declared:
+		other = "the earlier declaration"
 	}
 	return fmt.Sprintf("memory: section %s overlaps %s %s in part",
 		describe(e.Section, e.Label), other, describe(e.With, e.WithLabel))
