@@ -105,20 +105,20 @@ func (p *Pointers) Find(at Pointer, size uint64) (*Allocation, uint64, error) {
 	}
 	index, generation := uint32(at.name), uint32(at.name>>32)
 	if index == 0 || int(index) > len(p.slots) || p.slots[index-1].generation != generation || p.slots[index-1].allocation == nil {
-		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, at.Address, p.whereabouts(at.Address))
+		return nil, 0, fmt.Errorf("%w: what %#x pointed into was freed%s", ErrInvalidPointer, at.Address, p.whereabouts(at.Address, nil))
 	}
 	a := p.slots[index-1].allocation
 	offset := at.Address - a.address
 	if offset > a.Size || size > a.Size-offset {
-		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, at.Address, a.Describe(), p.whereabouts(at.Address))
+		return nil, 0, fmt.Errorf("%w: %d bytes at %#x are not all inside of %s%s", ErrInvalidPointer, size, at.Address, a.Describe(), p.whereabouts(at.Address, a))
 	}
 	return a, offset, nil
 }
 
-// whereabouts says what lies at an address now, for errors.
-func (p *Pointers) whereabouts(address uint64) string {
+// whereabouts says which allocation other than one lies at an address now, for errors.
+func (p *Pointers) whereabouts(address uint64, other *Allocation) string {
 	for a := range p.All() {
-		if address-a.address < a.Size {
+		if a != other && address-a.address < a.Size {
 			return fmt.Sprintf("; %d bytes into %s now", address-a.address, a.Describe())
 		}
 	}

@@ -122,4 +122,14 @@ func TestStalePointersSayWhatTookTheirPlace(t *testing.T) {
 	if _, _, err := p.Find(Pointer{}, 0); !errors.Is(err, ErrInvalidPointer) {
 		t.Errorf("nil: %v", err)
 	}
+	near := p.To(&after)
+	if _, _, err := p.Find(near.Add(100), 64); err == nil || strings.Contains(err.Error(), "now") {
+		t.Errorf("past the end of its own: %v", err)
+	}
+	next := Allocation{Origin: Allocated}
+	next.Size, next.Block.Address = 64, after.Block.Address+after.Size
+	p.To(&next)
+	if _, _, err := p.Find(near.Add(130), 4); err == nil || !strings.Contains(err.Error(), "; 2 bytes into allocation") {
+		t.Errorf("past the end, into the next: %v", err)
+	}
 }
