@@ -255,7 +255,7 @@ func (a *Arg) bytes() []byte {
 // check returns an error for an item that cannot be on a device; label names the item.
 func (a *Arg) check(label string) error {
 	if a.kind == argZero {
-		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg", ErrInvalidArgument, label)
+		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg; ParamVar.Arg returns it where the parameter is not bound", ErrInvalidArgument, label)
 	}
 	if a.kind != argMap && (a.always || a.close || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
 		return fmt.Errorf("%w: %s has a modifier or a section, which are for slices that are mapped or updated", ErrInvalidArgument, label)

@@ -159,19 +159,12 @@ func (rt *Runtime) drain(ctx context.Context) bool {
 	}
 }
 
-// maxOutstanding is the largest number of kinds of tasks that the error of CloseContext names.
+// maxOutstanding is the largest number of kinds of tasks that the error of a wait whose context has ended names.
 const maxOutstanding = 8
 
 // givenUp returns the error of a CloseContext whose context has ended.
 func (rt *Runtime) givenUp(ctx context.Context) error {
-	outstanding := rt.awaited()
-	kinds, more := rt.graph.Outstanding(maxOutstanding)
-	for _, k := range kinds {
-		outstanding = append(outstanding, outstandingTasks(k))
-	}
-	if more > 0 {
-		outstanding = append(outstanding, fmt.Sprintf("%d more tasks", more))
-	}
+	outstanding := append(rt.awaited(), outstandingTasks(&rt.graph)...)
 	for _, d := range rt.devices {
 		if s := d.opened(); s != nil {
 			for _, label := range s.Compiling() {
@@ -185,8 +178,26 @@ func (rt *Runtime) givenUp(ctx context.Context) error {
 	return fmt.Errorf("vkomp: close: %w: not complete: %s", context.Cause(ctx), strings.Join(outstanding, "; "))
 }
 
+// withOutstanding is a graph, a scope or a group of tasks.
+type withOutstanding interface {
+	Outstanding(kinds int) (list []tasks.Outstanding, more int)
+}
+
 // outstandingTasks describes the tasks that are not complete.
-func outstandingTasks(k tasks.Outstanding) string {
+func outstandingTasks(in withOutstanding) []string {
+	var names []string
+	list, more := in.Outstanding(maxOutstanding)
+	for _, k := range list {
+		names = append(names, outstandingKind(k))
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more tasks", more))
+	}
+	return names
+}
+
+// outstandingKind describes tasks of one kind.
+func outstandingKind(k tasks.Outstanding) string {
 	what := fmt.Sprintf("task %q", k.Label)
 	if k.Domain != tasks.Host {
 		what = fmt.Sprintf("target task %q of device %d", k.Label, k.Domain-1)

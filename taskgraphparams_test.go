@@ -315,7 +315,7 @@ func TestParametersOutsideOfAnEncounter(t *testing.T) {
 		t.Errorf("%v and %v", s.Get(ctx), v.Get(ctx))
 	}
 	k := newKernel(t, rt, vkomp.KernelSource{Name: "none", Host: func(*vkomp.HostCall) error { return nil }})
-	refused(t, "the argument", rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{v.Arg(ctx)}}), vkomp.ErrInvalidArgument, "zero Arg")
+	refused(t, "the argument", rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{v.Arg(ctx)}}), vkomp.ErrInvalidArgument, "zero Arg", "the parameter is not bound")
 	var got []int
 	inner := newGraphed(rt, func(ctx context.Context) error {
 		return rt.Task(ctx, vkomp.Task{Body: func(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/vkomp/vkomp/internal/observe"
 	"github.com/vkomp/vkomp/ompt"
@@ -23,9 +24,12 @@ import (
 // A Taskwait outside of a [Runtime.Taskgroup] returns failures of the group's tasks, too. The
 // group returns them all the same, and until then what depends on these tasks is not run.
 //
-// If ctx ends first, its cause is returned. Tasks that were generated with that ctx and have
-// not started are dropped; running tasks go on, and their slices belong to the runtime until a
-// later Taskwait has returned.
+// If ctx ends first, its cause is returned, with the labels of tasks that are not complete. Tasks
+// that were generated with that ctx and have not started are dropped; running tasks go on, and
+// their slices belong to the runtime until a later Taskwait has returned.
+//
+// The body of a task waits with the context that it has got: with another one Taskwait would wait
+// for the body's own task.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	var region observe.Waiting
 	if rt.events.Load() != nil {
@@ -35,6 +39,9 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	}
 	err, reporting := rt.taskwait(ctx, depend)
 	region.End(ctx, err)
+	if scope := rt.current(ctx).scope.Load(); err != nil && len(depend) == 0 && scope != nil {
+		err = waitEnded(ctx, err, scope)
+	}
 	if reporting != nil {
 		err = errors.Join(err, reporting)
 	}
@@ -42,6 +49,18 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 		return rt.failure(ctx, err)
 	}
 	return nil
+}
+
+// waitEnded returns the error of a wait for tasks that has returned err. If that is because ctx has ended, the error names
+// tasks that are not complete.
+func waitEnded(ctx context.Context, err error, in withOutstanding) error {
+	if ctx.Err() == nil || ofTask(err) || tasks.OnlyCancelled(err) {
+		return err
+	}
+	if names := outstandingTasks(in); len(names) > 0 {
+		return fmt.Errorf("%w: not complete: %s", err, strings.Join(names, "; "))
+	}
+	return err
 }
 
 // taskwait returns the outcome of the wait, and what reporting its progress failed with.
@@ -213,7 +232,7 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 			err = nil
 		}
 		if ending != nil {
-			err = errors.Join(err, rt.failure(ctx, ending))
+			err = errors.Join(err, rt.failure(ctx, waitEnded(ctx, ending, group)))
 		}
 		if reporting != nil {
 			err = errors.Join(err, fmt.Errorf("vkomp: %w", reporting))

@@ -98,6 +98,45 @@ func TestFailureReportedInsideTheGroupIsNotReportedByIt(t *testing.T) {
 	}
 }
 
+func TestWaitsWhoseContextEndsNameTheTasks(t *testing.T) {
+	rt := openTasks(t)
+	gone := errors.New("gone")
+	ended, end := context.WithCancelCause(t.Context())
+	end(gone)
+	var outside, inside vkomp.Event
+	x := []int{0}
+	generate(t, rt, t.Context(), vkomp.Task{Label: "outside", Detach: &outside, Depend: []vkomp.Depend{vkomp.Out(x)}, Body: nothing})
+	generate(t, rt, t.Context(), vkomp.Task{Label: "after", Depend: []vkomp.Depend{vkomp.In(x)}, Body: nothing})
+	refused(t, "taskwait", rt.Taskwait(ended), gone, `not complete: task "outside" (`, `task "after" (waits for other tasks)`)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	group := rt.Taskgroup(ctx, func(ctx context.Context) error {
+		begun := make(chan struct{})
+		generate(t, rt, ctx, vkomp.Task{Label: "inside", Detach: &inside, Body: func(context.Context) error { close(begun); return nil }})
+		<-begun // a task that has not begun is dropped
+		cancel(gone)
+		return nil
+	})
+	refused(t, "taskgroup", group, gone, `not complete: task "inside" (`)
+	if strings.Contains(group.Error(), "outside") {
+		t.Errorf("the group names a task outside of it: %v", group)
+	}
+
+	ctx, cancel = context.WithCancelCause(t.Context())
+	go func() {
+		awaitState(rt, "undeferred", vkomp.GraphWaiting)
+		cancel(gone)
+	}()
+	undeferred := vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: nothing}
+	refused(t, "undeferred", rt.Task(ctx, undeferred), gone, `task "undeferred" is not complete`)
+
+	must(t, outside.Fulfill())
+	must(t, inside.Fulfill())
+	// The tasks that were dropped.
+	_ = rt.Taskwait(t.Context())
+	must(t, rt.Taskwait(ended))
+}
+
 func TestTaskgroupBodyErrorsAndPanics(t *testing.T) {
 	rt := openTasks(t)
 	broken := errors.New("broken")

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -276,7 +277,7 @@ func (p *program) update(what string, x section, depend []tasks.Depend) {
 		l.scope, l.group = s.scope, s.group()
 		p.then(s, func() {
 			l.included = true
-			if err := p.r.s.Run(ended, p.r.region(l)); err != nil && err != context.Canceled {
+			if err := p.r.s.Run(ended, p.r.region(l)); err != nil && !errors.Is(err, context.Canceled) {
 				p.fail("%s: %v", label, err)
 			}
 		})

@@ -60,7 +60,7 @@ func (p *program) dropped(s *programScope) {
 			switch cause {
 			case ended:
 				beforeTheGate = append(beforeTheGate, func() {
-					if err := p.host.Run(ctx, g); err != context.Canceled {
+					if err := p.host.Run(ctx, g); !errors.Is(err, context.Canceled) {
 						p.fail("%s: %v", label, err)
 					}
 				})

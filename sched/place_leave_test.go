@@ -34,7 +34,7 @@ func TestIncludedTargetTaskLeavesThePlaceWhileItWaits(t *testing.T) {
 				place.leave = func() { cancel(errEnded) }
 			}
 			err := r.s.Run(ctx, r.region(launch{label: "waits", kernel: "add", args: []arg{tofrom(x)}, constant: 1, included: true, place: place}))
-			if cut != (err == errEnded) || !cut && err != nil || place.left != 1 || place.returned != 1 {
+			if cut != errors.Is(err, errEnded) || !cut && err != nil || place.left != 1 || place.returned != 1 {
 				t.Errorf("the place was left %d times and taken %d times, %v", place.left, place.returned, err)
 			}
 			r.d.release()

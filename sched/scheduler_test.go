@@ -312,7 +312,7 @@ func TestContextThatEndsLeavesTheTaskRunning(t *testing.T) {
 	why := errors.New("no more time")
 	cancel(why)
 	g := r.region(launch{label: "included", kernel: "mix", args: []arg{tofrom(x), to(zero), to(zero)}, included: true})
-	if err := r.s.Run(ctx, g); err != why {
+	if err := r.s.Run(ctx, g); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
 	}
 	r.d.release()

@@ -202,19 +202,59 @@ func (g *Graph) Snapshot() Snapshot {
 // Outstanding returns the tasks that are not complete, as at most that many kinds: first kinds
 // that wait for no other task, and of these the largest. more counts the tasks of other kinds.
 func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
-	counts := make(map[Outstanding]int)
+	counts := make(outstanding)
 	for _, s := range g.scopes() {
 		s.lock()
-		for _, n := range s.children {
-			if !n.phase.complete() && !n.notes.has(joining) {
-				counts[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEventLocked()}]++
-			}
-		}
+		counts.addLocked(s.children, nil)
 		s.unlock()
 	}
-	for o, count := range counts {
-		o.Count = count
-		list = append(list, o)
+	return counts.list(kinds)
+}
+
+// maxLookedAt is the largest number of tasks at which a wait that has given up looks, because it does so with the lock of
+// their scope held.
+const maxLookedAt = 1 << 12
+
+// Outstanding is [Graph.Outstanding] for the scope's own tasks, of which it looks at some thousands.
+func (s *Scope) Outstanding(kinds int) (list []Outstanding, more int) {
+	return s.outstandingOf(nil, kinds)
+}
+
+// Outstanding is [Scope.Outstanding] for those tasks of the group that are children of its region's task.
+func (g *Group) Outstanding(kinds int) (list []Outstanding, more int) {
+	g.mu.Lock()
+	s := g.scope
+	g.mu.Unlock()
+	if s == nil {
+		return nil, 0
+	}
+	return s.outstandingOf(g, kinds)
+}
+
+func (s *Scope) outstandingOf(in *Group, kinds int) (list []Outstanding, more int) {
+	counts := make(outstanding)
+	s.lock()
+	counts.addLocked(s.children[:min(len(s.children), maxLookedAt)], in)
+	s.unlock()
+	return counts.list(kinds)
+}
+
+// outstanding are the numbers of incomplete tasks of each kind, which is an Outstanding without a count.
+type outstanding map[Outstanding]int
+
+// addLocked counts those of the tasks of a scope that are not complete and belong to a group; nil stands for any.
+func (o outstanding) addLocked(nodes []*Node, in *Group) {
+	for _, n := range nodes {
+		if !n.phase.complete() && !n.notes.has(joining) && (in == nil || n.specials().group.within(in)) {
+			o[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEventLocked()}]++
+		}
+	}
+}
+
+func (o outstanding) list(kinds int) (list []Outstanding, more int) {
+	for kind, count := range o {
+		kind.Count = count
+		list = append(list, kind)
 	}
 	slices.SortFunc(list, func(a, b Outstanding) int {
 		return cmp.Or(
@@ -222,8 +262,8 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 			cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label), cmp.Compare(a.State, b.State))
 	})
 	if len(list) > kinds {
-		for _, o := range list[kinds:] {
-			more += o.Count
+		for _, kind := range list[kinds:] {
+			more += kind.Count
 		}
 		list = list[:kinds]
 	}

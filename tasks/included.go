@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 )
 
 // Place is the right to run that a goroutine leaves while it waits for tasks, so that these can
@@ -151,12 +152,18 @@ func (n *Node) Wait(ctx context.Context, place Place) error {
 // BeforeWait is called by a goroutine that waits for the task in another way than by Wait, before it does.
 func (n *Node) BeforeWait() { n.scope.graph.beforeWait() }
 
-// Await waits for an included task as Wait does. If ctx ends first, it abandons the task.
+// Await waits for an included task as Wait does. If ctx ends first, it abandons the task, and the error names it.
 func (n *Node) Await(ctx context.Context, place Place) error {
-	err := n.Wait(ctx, place)
-	if err != nil {
-		n.Abandon()
+	if err := n.Wait(ctx, place); err != nil {
+		return n.GiveUp(err)
 	}
+	return nil
+}
+
+// GiveUp abandons the task, for whose end a context has not lasted, and returns the context's cause with the task's label.
+func (n *Node) GiveUp(cause error) error {
+	err := fmt.Errorf("task %q is not complete: %w", n.label, cause)
+	n.Abandon()
 	return err
 }
 

@@ -112,8 +112,7 @@ func (t *hostTask) include(ctx context.Context, n *tasks.Node) error {
 	if !told {
 		if t.state.CompareAndSwap(hostWaiting, hostAbandoned) {
 			// Start or Drop will find the state hostAbandoned, and the task is dropped.
-			n.Abandon()
-			return context.Cause(ctx)
+			return n.GiveUp(context.Cause(ctx))
 		}
 		// Start or Drop has changed the state and is about to send the token, which must not stay
 		// in the channel for the next task.
