@@ -78,8 +78,12 @@ func (o Object) Handles() *Handles { return &o.state.device.Handles }
 // syncs returns the object's sequence, ErrInvalid if it has none or is no longer alive.
 func (o Object) syncs() (*sequence, error) {
 	switch {
-	case !o.Alive():
-		return nil, fmt.Errorf("%w: %v was destroyed, is none, or its device is closed", ErrInvalid, o)
+	case o == None:
+		return nil, fmt.Errorf("%w: %v: it was not initialised, or it was destroyed", ErrInvalid, o)
+	case o.state.destroyed.Load():
+		return nil, fmt.Errorf("%w: %v was destroyed", ErrInvalid, o)
+	case o.state.device.closed.Load():
+		return nil, fmt.Errorf("%w: the device of %v is closed", ErrInvalid, o)
 	case o.state.sequence == nil:
 		return nil, fmt.Errorf("%w: %v has no type targetsync", ErrInvalid, o)
 	}

@@ -80,17 +80,18 @@ func TestPropertiesOfEachKindOfObject(t *testing.T) {
 		name  string
 		types interop.Types // 0 for interop.None
 		end   func(*testing.T, *rig, interop.Object)
+		gone  string // what errors say of one that is not alive
 	}{
-		{"none", 0, nil},
-		{"target", interop.TypeTarget, nil},
-		{"targetsync", interop.TypeTargetSync, nil},
-		{"both", both, nil},
+		{"none", 0, nil, "not initialised"},
+		{"target", interop.TypeTarget, nil, ""},
+		{"targetsync", interop.TypeTargetSync, nil, ""},
+		{"both", both, nil, ""},
 		{"destroyed", both, func(t *testing.T, r *rig, o interop.Object) {
 			if err := r.device.Destroy(foreign.Object(o)); err != nil {
 				t.Fatal(err)
 			}
-		}},
-		{"device closed", both, func(_ *testing.T, r *rig, _ interop.Object) { r.device.Close() }},
+		}, "was destroyed"},
+		{"device closed", both, func(_ *testing.T, r *rig, _ interop.Object) { r.device.Close() }, "is closed"},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			r := newRig(0)
@@ -137,7 +138,7 @@ func TestPropertiesOfEachKindOfObject(t *testing.T) {
 				}
 			}
 			if kind.types == 0 || kind.end != nil {
-				checkGone(t, o)
+				checkGone(t, o, kind.gone)
 				return
 			}
 			if h, ok := o.Vulkan(); ok != (kind.types&interop.TypeTarget != 0) || ok && h != handles || !ok && h != (interop.Handles{}) {
@@ -160,8 +161,8 @@ func TestPropertiesOfEachKindOfObject(t *testing.T) {
 	}
 }
 
-// checkGone fails the test unless o refuses everything.
-func checkGone(t *testing.T, o interop.Object) {
+// checkGone fails the test unless o refuses everything, with errors that say why.
+func checkGone(t *testing.T, o interop.Object, says string) {
 	t.Helper()
 	if h, ok := o.Vulkan(); ok || h != (interop.Handles{}) {
 		t.Errorf("Vulkan: %+v, %v", h, ok)
@@ -182,7 +183,7 @@ func checkGone(t *testing.T, o interop.Object) {
 		"Next":   func() error { _, _, err := o.Next(); return err }(),
 		"Submit": o.Submit(context.Background(), func(uintptr) error { panic("called") }),
 	} {
-		if !errors.Is(err, interop.ErrInvalid) || !strings.Contains(err.Error(), o.String()) {
+		if !errors.Is(err, interop.ErrInvalid) || !strings.Contains(err.Error(), o.String()) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -202,12 +203,12 @@ func TestEndOfAnObjectIsTheEndOfItsCopiesAlone(t *testing.T) {
 	if alias != o {
 		t.Error("a copy is another object")
 	}
-	checkGone(t, alias)
+	checkGone(t, alias, "was destroyed")
 	if _, rc := other.Ptr(interop.PropertyDevice); rc != interop.RCSuccess {
 		t.Errorf("another object of the device reads %d", rc)
 	}
 	r.device.Close()
-	checkGone(t, other)
+	checkGone(t, other, "is closed")
 }
 
 func TestWhatCannotBeInitialisedIsNone(t *testing.T) {
