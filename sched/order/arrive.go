@@ -7,40 +7,33 @@ import (
 	"github.com/vkomp/vkomp/internal/mutant"
 )
 
-// Arrived is a batch that is complete. The caller ends its tasks and then calls Recycle.
-type Arrived struct {
-	*Batch
-	// Queue is the queue to which the batch was submitted.
-	Queue *Queue
-}
-
 // Arrive records that the timeline of q has reached a value, which implies that everything is
 // complete that the batches up to there follow on other queues. It returns the batches that are
 // complete now, in the order of submission, so that none comes before one that it follows. The
-// slice is valid until the next call.
-func (o *Queues) Arrive(q *Queue, value uint64) []Arrived {
+// caller ends their tasks and then calls Recycle. The slice is valid until the next call.
+func (o *Queues) Arrive(q *Queue, value uint64) []*Batch {
 	o.arrived = o.arrived[:0]
 	o.takeComplete(q, value)
 	if len(o.arrived) > 1 && !mutant.Active(mutant.ExitsUnordered) {
-		slices.SortFunc(o.arrived, func(a, b Arrived) int { return cmp.Compare(a.seq, b.seq) })
+		slices.SortFunc(o.arrived, func(a, b *Batch) int { return cmp.Compare(a.seq, b.seq) })
 	}
 	return o.arrived
 }
 
 // Return puts batches that Arrive has returned, the last ones, back in flight: the device is lost, and may not have run
 // them.
-func (o *Queues) Return(arrived []Arrived) {
-	for _, a := range slices.Backward(arrived) {
-		a.Queue.inFlight = slices.Insert(a.Queue.inFlight, 0, a.Batch)
+func (o *Queues) Return(arrived []*Batch) {
+	for _, b := range slices.Backward(arrived) {
+		b.queue.inFlight = slices.Insert(b.queue.inFlight, 0, b)
 	}
 	clear(arrived)
 }
 
 // Recycle recycles the batches that Arrive has returned, and forgets them: the garbage collector may take those that
 // their queues do not keep.
-func (o *Queues) Recycle(arrived []Arrived) {
-	for _, a := range arrived {
-		a.Queue.Recycle(a.Batch)
+func (o *Queues) Recycle(arrived []*Batch) {
+	for _, b := range arrived {
+		b.Recycle()
 	}
 	clear(arrived)
 }
@@ -60,7 +53,7 @@ func (o *Queues) takeComplete(q *Queue, value uint64) {
 			o.hostReached.Join(b.seen)
 			o.hostReached[q.index] = b.value
 		}
-		o.arrived = append(o.arrived, Arrived{b, q})
+		o.arrived = append(o.arrived, b)
 		n++
 	}
 	q.completed = max(q.completed, value)

@@ -49,7 +49,7 @@ type Batch struct {
 	// stage is how far the batch has come.
 	stage stage
 	// watched says that SubmitNow waits until the batch is submitted or refused, and spare that the
-	// batch is to be recycled after that. err is the error of the submission.
+	// batch is to be recycled after that. err is the error of the submission, or why the batch was refused.
 	watched, spare bool
 	err            error
 	// clock is what the batch follows by its waits and by those of earlier batches of its queue.
@@ -128,6 +128,12 @@ func (b *barrierState) save(o *barrierState) {
 	b.ordered = o.ordered
 	copy(b.seen, o.seen)
 }
+
+// Queue returns the queue to which the batch belongs.
+func (b *Batch) Queue() *Queue { return b.queue }
+
+// Err returns why the batch was refused.
+func (b *Batch) Err() error { return b.err }
 
 // Value returns the timeline value that the batch signals when it is complete.
 func (b *Batch) Value() uint64 { return b.value }

@@ -217,7 +217,7 @@ func (g *batchGraph) submit() {
 		}
 		g.noteRefused(refused)
 		for _, r := range refused {
-			r.Queue.Recycle(r.Batch)
+			r.Recycle()
 		}
 	}
 	if refused := g.o.TakeRefused(); len(refused) > 0 {
@@ -226,15 +226,15 @@ func (g *batchGraph) submit() {
 }
 
 // noteRefused notes the batches that were refused. The first one is that whose submission has failed.
-func (g *batchGraph) noteRefused(refused []Refused) {
+func (g *batchGraph) noteRefused(refused []*Batch) {
 	for i, r := range refused {
-		b := g.batch(r.Queue.index, r.value)
+		b := g.batch(r.queue.index, r.value)
 		b.failed = true
-		follows := i == 0 || slices.ContainsFunc(refused[:i], func(f Refused) bool { return f.Queue == r.Queue })
+		follows := i == 0 || slices.ContainsFunc(refused[:i], func(f *Batch) bool { return f.queue == r.queue })
 		for _, m := range b.followed {
-			follows = follows || slices.ContainsFunc(refused, func(f Refused) bool {
+			follows = follows || slices.ContainsFunc(refused, func(f *Batch) bool {
 				// The next batch of its queue stands for one that was refused before.
-				return f.Queue.index == m.Queue && (f.value == m.Value || f.value > m.Value && g.batch(m.Queue, m.Value).failed)
+				return f.queue.index == m.Queue && (f.value == m.Value || f.value > m.Value && g.batch(m.Queue, m.Value).failed)
 			})
 		}
 		if !follows {

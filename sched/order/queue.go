@@ -229,9 +229,10 @@ func (q *Queue) knownAt(v uint64) (value uint64, known Clock) {
 	return q.inFlight[i].value, q.inFlight[i].clock
 }
 
-// Recycle keeps a batch that is complete or was refused for reuse. It drops the references to its
-// tasks at once, which refer to the program's slices.
-func (q *Queue) Recycle(b *Batch) {
+// Recycle has the batch's queue keep it for reuse, when it is complete or was refused. It drops the
+// references to the batch's tasks at once, which refer to the program's slices.
+func (b *Batch) Recycle() {
+	q := b.queue
 	clear(b.tasks)
 	b.tasks = b.tasks[:0]
 	if b.watched {

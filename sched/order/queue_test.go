@@ -297,13 +297,13 @@ func TestRefusedBatchStandsForWhatItWasToFollow(t *testing.T) {
 		t.Fatalf("the submission gives %v, want %v", err, errRefused)
 	}
 	refused := o.TakeRefused()
-	if len(refused) != 1 || refused[0].Queue != b || !slices.Contains(refused[0].Tasks(), y) || refused[0].Err != errRefused {
+	if len(refused) != 1 || refused[0].Queue() != b || !slices.Contains(refused[0].Tasks(), y) || refused[0].Err() != errRefused {
 		t.Fatalf("refused is %v, want the batch of y", refused)
 	}
 	if again := o.TakeRefused(); len(again) > 0 {
 		t.Errorf("%d batches are taken twice", len(again))
 	}
-	b.Recycle(refused[0].Batch)
+	refused[0].Recycle()
 	dispatch(t, o, c, y.At)
 	submit(t, o, c)
 	if want := []timeline.Point{{Queue: 0, Value: 1}}; !slices.Equal(d.waits, want) {
@@ -393,10 +393,10 @@ func TestWhatIsBehindARefusedBatchIsRefused(t *testing.T) {
 	var failed []*Task
 	for _, r := range o.TakeRefused() {
 		failed = append(failed, r.Tasks()...)
-		if r.Err != errRefused {
-			t.Errorf("a batch is refused with %v", r.Err)
+		if r.Err() != errRefused {
+			t.Errorf("a batch is refused with %v", r.Err())
 		}
-		r.Queue.Recycle(r.Batch)
+		r.Recycle()
 	}
 	if want := []*Task{first, behind, next, afterNext}; !slices.Equal(failed, want) {
 		t.Errorf("%v fail, want %v", failed, want)

@@ -55,12 +55,12 @@ type Queues struct {
 	lost    error
 	stopped bool
 	// refused are the batches that TakeRefused has not returned yet.
-	refused []Refused
+	refused []*Batch
 	// These are working memory: known of behindWrites, unskipped of follow, arrived of Arrive,
 	// refusing of refuse, untils of estimate.
 	known, refusing Clock
 	unskipped       SyncSet
-	arrived         []Arrived
+	arrived         []*Batch
 	untils          []uint64
 }
 

@@ -6,18 +6,9 @@ import (
 	"github.com/vkomp/vkomp/timeline"
 )
 
-// Refused is a batch that will never run. The caller of TakeRefused fails its tasks and recycles
-// it.
-type Refused struct {
-	*Batch
-	// Queue is the queue to which the batch belonged.
-	Queue *Queue
-	// Err says why the batch was refused.
-	Err error
-}
-
-// TakeRefused returns the batches that were refused since the last call.
-func (o *Queues) TakeRefused() []Refused {
+// TakeRefused returns the batches that were refused since the last call, and will never run. The
+// caller fails their tasks with Batch.Err, and recycles them.
+func (o *Queues) TakeRefused() []*Batch {
 	refused := o.refused
 	o.refused = nil
 	return refused
@@ -35,7 +26,7 @@ func (o *Queues) Lose(err error) {
 // reject has TakeRefused return a batch.
 func (o *Queues) reject(b *Batch, err error) {
 	b.stage, b.err = refused, err
-	o.refused = append(o.refused, Refused{b, b.queue, err})
+	o.refused = append(o.refused, b)
 }
 
 // refuse refuses a batch whose submission has failed and, with the same error, all that was placed
@@ -79,14 +70,14 @@ func (o *Queues) refuse(b *Batch, err error) {
 		}
 	}
 	for _, c := range o.refused[begin:] {
-		o.passOn(c.Batch, from)
+		o.passOn(c, from)
 	}
 	for _, p := range replaced {
 		o.passOn(p, from)
 		q := p.queue
 		q.skips.Store(&skips{q.last, q.pending.value, slices.Clone(q.pending.waits)})
 		if p.Empty() {
-			q.Recycle(p)
+			p.Recycle()
 		} else {
 			o.reject(p, err)
 		}

@@ -225,7 +225,7 @@ func (o *Queues) SubmitNow(q *Queue, failed func()) error {
 		err = o.lost
 	}
 	if b.watched = false; b.spare {
-		q.Recycle(b)
+		b.Recycle()
 	}
 	return err
 }
