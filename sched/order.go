@@ -159,7 +159,7 @@ func (s *Scheduler) failRefusedLocked(w *tasks.Work) {
 // failBatchLocked fails the tasks of a batch that never runs. A task that has failed already, itself
 // or by a predecessor, keeps that failure.
 func (s *Scheduler) failBatchLocked(b *order.Batch, w *tasks.Work) {
-	s.stamps.Drop(b.Queue().Index(), b.Value())
+	s.stamps.Drop(b)
 	for _, task := range b.Tasks() {
 		t, cause := s.targetOfLocked(task, w), b.Err()
 		if errors.Is(cause, vk.ErrDeviceLost) {
@@ -182,7 +182,7 @@ func (s *Scheduler) failBatchLocked(b *order.Batch, w *tasks.Work) {
 func (s *Scheduler) arriveLocked(q *order.Queue, value uint64) {
 	arrived := s.order.Arrive(q, value)
 	for i, b := range arrived {
-		s.stamps.Read(b.Queue().Index(), b.Value())
+		s.stamps.Read(b)
 		if s.loss.err != nil {
 			s.order.Return(arrived[i:])
 			arrived = arrived[:i]

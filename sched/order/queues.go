@@ -34,7 +34,7 @@ type Queues struct {
 	startSubmitter func()
 	backlogged     bool
 	// closing is the function passed to OnClosing, or nil.
-	closing func(*Queue, *Batch)
+	closing func(*Batch)
 	// clock, if not nil, is the clock of waits in place of the system's.
 	clock func() time.Duration
 	// mu is the lock that guards the queues.
@@ -113,9 +113,9 @@ func (o *Queues) PlaceOn(computing, copying []*Queue) {
 	o.computing, o.copying, o.home = computing, copying, nil
 }
 
-// OnClosing has a function called with each batch to which no more commands come, and the queue
-// to which it is about to be submitted.
-func (o *Queues) OnClosing(by func(*Queue, *Batch)) { o.closing = by }
+// OnClosing has a function called with each batch to which no more commands come, before it is
+// submitted.
+func (o *Queues) OnClosing(by func(*Batch)) { o.closing = by }
 
 // All returns the queues. The caller must not change the slice.
 func (o *Queues) All() []*Queue { return o.all }

@@ -41,7 +41,7 @@ func (o *Queues) Flush(q *Queue, u Urgency) error {
 func (o *Queues) Close(q *Queue) error {
 	b := q.pending
 	if o.closing != nil {
-		o.closing(q, b)
+		o.closing(b)
 	}
 	if o.lost != nil {
 		q.pending = q.newBatch(b.value+1, b.clock)

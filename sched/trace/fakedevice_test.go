@@ -277,7 +277,7 @@ func (r *rig) submit(queue int) {
 	_ = r.queues.Flush(r.queues.All()[queue], order.AtOnce) // TakeRefused has what it refuses
 	r.queues.SubmitClosed()
 	for _, b := range r.queues.TakeRefused() {
-		r.stamps.Drop(b.Queue().Index(), b.Value())
+		r.stamps.Drop(b)
 		b.Recycle()
 	}
 }
@@ -285,7 +285,7 @@ func (r *rig) submit(queue int) {
 // run runs the oldest batch of a queue and reads it. mu is held.
 func (r *rig) run(queue int) {
 	for _, b := range r.queues.Arrive(r.queues.All()[queue], r.d.run(queue)) {
-		r.stamps.Read(b.Queue().Index(), b.Value())
+		r.stamps.Read(b)
 		b.Recycle()
 	}
 }

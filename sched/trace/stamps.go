@@ -148,13 +148,13 @@ func (s *Stamps) fail(err error) {
 
 // Read reads the timestamps of a batch that is complete. If that shows that the device is lost, so that the batch may
 // not have run, Read calls Source.Lose.
-func (s *Stamps) Read(queue int32, value uint64) {
-	r := s.takeBatch(queue, value)
+func (s *Stamps) Read(b *order.Batch) {
+	r := s.takeBatch(b)
 	if r == nil {
 		return
 	}
 	ticks, err := s.read(r)
-	if bits := s.queues.Info(s.queues.All()[queue]).TimestampBits; bits < s.clock.Bits {
+	if bits := s.queues.Info(b.Queue()).TimestampBits; bits < s.clock.Bits {
 		// The batch ended not long ago.
 		for i, now := 0, time.Now(); i < len(ticks); i++ {
 			ticks[i] = s.clock.Extend(ticks[i], bits, now)
@@ -180,8 +180,8 @@ func (s *Stamps) Read(queue int32, value uint64) {
 
 // Drop gives up the timestamps of a batch that was refused, or that a lost device may not have
 // completed.
-func (s *Stamps) Drop(queue int32, value uint64) {
-	r := s.takeBatch(queue, value)
+func (s *Stamps) Drop(b *order.Batch) {
+	r := s.takeBatch(b)
 	if r == nil {
 		return
 	}

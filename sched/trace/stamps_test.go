@@ -119,8 +119,8 @@ func TestZeroStampsTimeNothing(t *testing.T) {
 		t.Errorf("timing %+v", got)
 	}
 	Timing{}.End(nil, vk.StageCompute)
-	s.Read(0, 1)
-	s.Drop(0, 1)
+	s.Read(nil)
+	s.Drop(nil)
 	s.Complete(&task)
 	s.Trim()
 	if s.live != 0 || s.records != nil {

@@ -108,11 +108,11 @@ func (s *Stamps) write(r *timedBatch, stream *vk.Stream, stage vk.Stage) uint32 
 }
 
 // close puts the timestamps that levels share into a batch to which no more commands come.
-func (s *Stamps) close(q *order.Queue, b *order.Batch) {
+func (s *Stamps) close(b *order.Batch) {
 	if s.batches == nil {
 		return
 	}
-	own := s.batches[q.Index()]
+	own := s.batches[b.Queue().Index()]
 	if len(own) == 0 || own[len(own)-1].value != b.Value() {
 		return
 	}
@@ -162,18 +162,18 @@ func (s *Stamps) between(r *timedBatch, b *order.Batch, l int32) (number uint32)
 	return number
 }
 
-// takeBatch removes the record of a batch of a queue and returns it, nil if there is none.
-func (s *Stamps) takeBatch(queue int32, value uint64) *timedBatch {
+// takeBatch removes the record of a batch and returns it, nil if there is none.
+func (s *Stamps) takeBatch(b *order.Batch) *timedBatch {
 	if s.batches == nil {
 		return nil
 	}
-	own := s.batches[queue]
-	i, found := slices.BinarySearchFunc(own, value, func(r *timedBatch, v uint64) int { return cmp.Compare(r.value, v) })
+	own := &s.batches[b.Queue().Index()]
+	i, found := slices.BinarySearchFunc(*own, b.Value(), func(r *timedBatch, v uint64) int { return cmp.Compare(r.value, v) })
 	if !found {
 		return nil
 	}
-	r := own[i]
-	s.batches[queue] = slices.Delete(own, i, i+1)
+	r := (*own)[i]
+	*own = slices.Delete(*own, i, i+1)
 	return r
 }
 

@@ -202,7 +202,7 @@ func (tr *Trace) flushReachedLocked() error {
 		}
 		for _, b := range q.InFlight() {
 			if b.Value() <= reached {
-				tr.stamps.Read(q.Index(), b.Value())
+				tr.stamps.Read(b)
 			}
 		}
 	}
