@@ -256,8 +256,7 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.intake.startSweeper = s.life.starter(s.sweep)
 	s.life.wake, s.life.finish = sync.NewCond(&s.mu), o.Finish
 	s.presence.table, s.presence.filling = memory.NewTable(), sync.NewCond(&s.mu)
-	s.presence.allocate = s.memory.For
-	s.presence.free = func(st memory.Storage) { s.memory.Free(st, &order.SyncSet{}) }
+	s.presence.allocate, s.presence.free = s.memory.For, s.memory.Free
 	s.pointers.Init(o.Generation)
 	s.kernels.Init(d, &s.mu, s.compiled)
 	s.exits.later = s.finishDone
@@ -286,9 +285,6 @@ func New(d Device, o Options) (*Scheduler, error) {
 	s.transfers.Copier = s.newCopier()
 	return s, nil
 }
-
-// Properties describes the device.
-func (s *Scheduler) Properties() *vk.Properties { return s.props }
 
 // Stats returns the totals so far.
 func (s *Scheduler) Stats() Stats {

@@ -217,7 +217,7 @@ func TestRangesToFlush(t *testing.T) {
 		if unit := m.FlushUnit(); unit != want.unit {
 			t.Errorf("shape %v: units of %d bytes, want %d", shape, unit, want.unit)
 		}
-		m.Free(st, &order.SyncSet{})
+		m.Free(st)
 		m.FreeStaging(staging, &order.SyncSet{})
 	}
 }

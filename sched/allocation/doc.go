@@ -4,8 +4,8 @@
 //
 //	Pointer ──Find──▶ ┌────────────────────────────┐
 //	                  │ Allocation                 │
-//	Block of the ───▶ │  keepers   who still needs │──last Unpin──▶ Memory.Free
-//	presence table    │  uses      what the device │                freed after the uses
+//	Block of the ───▶ │  keepers   who still needs │──last Unpin──▶ freed after the uses
+//	presence table    │  uses      what the device │
 //	                  │            did to it       │
 //	                  └──────────┬─────────────────┘
 //	                             │ memory.Storage: part of a block

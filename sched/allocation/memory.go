@@ -191,11 +191,10 @@ func (m *Memory) share(item *memory.Map) (memory.Storage, error) {
 	return m.importStorage(item.Section, item.Share == memory.ShareMust || m.imports.all)
 }
 
-// Free frees storage that For returned, or that Storage allocated. The device last used it at
-// the points of a set.
-func (m *Memory) Free(st memory.Storage, last *order.SyncSet) {
+// Free frees storage that For returned, or that Storage allocated, and that no command has used.
+func (m *Memory) Free(st memory.Storage) {
 	if !m.dropImport(st) {
-		freeAfter(m.Storage, &st, last)
+		m.Storage.Release(&st, timeline.Frontier{})
 	}
 }
 

@@ -79,7 +79,7 @@ func TestSharedPartsOfPinnedStorage(t *testing.T) {
 	if m.imports.of(st.Block.ID).pinned != a || st.Block != a.Block || st.Offset != a.Offset+1000 || st.Size != 100 || st.Host() != unsafe.Pointer(&host[1000]) {
 		t.Errorf("%+v of %+v", st, a)
 	}
-	m.Free(st, a.uses.Last())
+	m.Free(st)
 	if d.Live != blocks || m.imports.of(a.Block.ID) == nil {
 		t.Errorf("%d blocks of %d are left", d.Live, blocks)
 	}
@@ -98,7 +98,7 @@ func TestSharedPartsOfPinnedStorage(t *testing.T) {
 	if m.imports.of(st.Block.ID).pinned != nil || d.Live != blocks+2 {
 		t.Errorf("%d blocks; %+v", d.Live, m.imports.of(st.Block.ID))
 	}
-	m.Free(st, a.uses.Last())
+	m.Free(st)
 	m.DropPinned()
 	if m.imports.of(a.Block.ID) != nil {
 		t.Error("pinned storage is left")
