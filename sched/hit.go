@@ -7,11 +7,16 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
+// mayNeedNoTask reports whether hit and now are to look at the region: its construct is an included one
+// without dependences and without an observer, and only moves data.
+func (r *Region) mayNeedNoTask() bool {
+	return !r.NoWait && len(r.Depend) == 0 && !r.Structured && r.Kernel == nil && len(r.Images) == 0 && !r.Absent && r.Observer == nil
+}
+
 // hit carries out a region that is a construct as Hit describes it. It reports whether the region is
 // one; otherwise it has done nothing.
 func (s *Scheduler) hit(r *Region) bool {
-	if r.NoWait || len(r.Depend) > 0 || r.Structured || r.Kernel != nil || len(r.Transfers) > 0 || len(r.Images) > 0 || r.Absent || r.Observer != nil ||
-		r.Missed || len(r.Enter) > 0 == (len(r.Exit) > 0) {
+	if r.Missed || len(r.Transfers) > 0 || len(r.Enter) > 0 == (len(r.Exit) > 0) {
 		return false
 	}
 	maps, exit := r.Enter, false

@@ -14,8 +14,7 @@ import (
 // reports whether the region is such a construct. Otherwise, and if the host's storage cannot be accessed,
 // it has changed nothing of the device's and the graph's, and the region's task has to do it all.
 func (s *Scheduler) now(r *Region) bool {
-	if r.NoWait || len(r.Depend) > 0 || r.Kernel != nil || r.Structured || r.Absent || len(r.Images) > 0 || r.Observer != nil || r.Found != nil ||
-		s.leakSites || s.general || r.Group.Cancelled() {
+	if r.Found != nil || s.leakSites || s.general || r.Group.Cancelled() {
 		return false
 	}
 	s.mu.Lock()

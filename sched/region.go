@@ -59,7 +59,7 @@ type Region struct {
 // a deferred one. For a deferred task Run returns the errors of the construct itself; the scope
 // reports a failure of the task. Run keeps neither the region nor its slices.
 func (s *Scheduler) Run(ctx context.Context, r *Region) error {
-	if s.hit(r) || s.now(r) {
+	if r.mayNeedNoTask() && (s.hit(r) || s.now(r)) {
 		return nil
 	}
 	pipelines, err := s.use(r.Kernel)
