@@ -13,13 +13,7 @@ var deviceCopy = path{
 	name: "device copy",
 	record: func(r *recorder, x *Transfer) {
 		r.copyWithin(x.Size)
-		src, dst := vk.Buffer(x.Src.Block.ID), vk.Buffer(x.Dst.Block.ID)
-		from, to := x.Src.Offset+x.SrcAt, x.Dst.Offset+x.DstAt
-		if x.rows != nil {
-			r.rows(dst, src, to, from, *x.rows)
-			return
-		}
-		r.stream.Copy(src, dst, from, to, x.Size)
+		r.bytes(x, x.Dst, x.Src, x.DstAt, x.SrcAt)
 	},
 }
 

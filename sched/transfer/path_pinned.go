@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"github.com/vkomp/vkomp/sched/order"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // On pinned paths a command of the device copies between storage and the host's own bytes, which lie
@@ -29,13 +28,7 @@ var pinnedIn = path{
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) { return x.Size, nil },
 	record: func(r *recorder, x *Transfer) {
 		r.copy(x.Size)
-		src, dst := vk.Buffer(x.pinned.Block.ID), vk.Buffer(x.Dst.Block.ID)
-		from, to := x.pinned.Offset+x.pinnedAt(), x.Dst.Offset+x.DstAt
-		if x.rows != nil {
-			r.rows(dst, src, to, from, *x.rows)
-			return
-		}
-		r.stream.Copy(src, dst, from, to, x.Size)
+		r.bytes(x, x.Dst, x.pinned, x.DstAt, x.pinnedAt())
 	},
 }
 
@@ -45,13 +38,7 @@ var pinnedOut = path{
 	pinned: true,
 	record: func(r *recorder, x *Transfer) {
 		r.copy(x.Size)
-		src, dst := vk.Buffer(x.Src.Block.ID), vk.Buffer(x.pinned.Block.ID)
-		from, to := x.Src.Offset+x.SrcAt, x.pinned.Offset+x.pinnedAt()
-		if x.rows != nil {
-			r.rows(dst, src, to, from, *x.rows)
-			return
-		}
-		r.stream.Copy(src, dst, from, to, x.Size)
+		r.bytes(x, x.pinned, x.Src, x.pinnedAt(), x.SrcAt)
 	},
 	end: func(d *Device, l *List, x *Transfer) (uint64, error) { return x.Size, nil },
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/trace"
 	"github.com/vkomp/vkomp/vk"
@@ -207,6 +208,18 @@ func (r *recorder) count(o *order.Queues, q *order.Queue) {
 		o.CountWithin(q, r.inner, r.fills, r.within)
 	}
 	r.copies, r.inner, r.fills, r.copied, r.within = 0, 0, 0, 0, 0
+}
+
+// bytes records the copy of a transfer's bytes from src to dst, where they lie as the transfer says. Its
+// sides begin at dstAt and srcAt.
+func (r *recorder) bytes(x *Transfer, dst, src *allocation.Allocation, dstAt, srcAt uint64) {
+	to, from := vk.Buffer(dst.Block.ID), vk.Buffer(src.Block.ID)
+	dstAt, srcAt = dst.Offset+dstAt, src.Offset+srcAt
+	if x.rows != nil {
+		r.rows(to, from, dstAt, srcAt, *x.rows)
+		return
+	}
+	r.stream.Copy(from, to, srcAt, dstAt, x.Size)
 }
 
 // rows records the copy of rows, whose offsets count from dstAt and srcAt.
