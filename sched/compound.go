@@ -111,7 +111,7 @@ func (r *Region) plain() bool {
 }
 
 // NewCompound returns what the regions do in that order, at most MaxCompound of them, each of which is
-// Plain. It returns nil if one task cannot do it, or not with the same results: the region is then run
+// Plain. It returns nil if one task cannot do it, or not with the same results: then Run is called
 // for each of them.
 func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 	if s.leakSites || s.general || len(regions) == 0 || len(regions) > MaxCompound {
@@ -210,7 +210,7 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 // useAll keeps the pipelines of a compound task until it is complete, and encodes its commands. It reports
 // false if one of the pipelines cannot be had at once, if the storage of an item cannot (see
 // storageLocked), if the items are for queues of different families, or if a launch does not fit the
-// storage: one by one, the other constructs are run.
+// storage: then the constructs are run one by one.
 func (s *Scheduler) useAll(t *target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -241,8 +241,8 @@ func (t *target) unfilledLocked(err error) {
 	}
 }
 
-// sharedLocked returns an error if a block that t uses never got its first contents.
-func (t *target) sharedLocked() error {
+// brokenLocked returns an error if a block that t uses never got its first contents.
+func (t *target) brokenLocked() error {
 	for _, u := range t.entry.uses {
 		if u.Present == nil {
 			continue

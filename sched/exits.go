@@ -41,7 +41,7 @@ func (s *Scheduler) finishSome(residents bool, w *tasks.Work) {
 		if len(s.exits.done) > 0 {
 			// The caller has tasks to start and a construct to return from. Tasks of others, of
 			// which there may always be more, must not keep it from that.
-			s.life.waiters.Go(s.finishRest)
+			s.life.goroutines.Go(s.finishRest)
 			return
 		}
 		s.exits.finishing = false
@@ -99,7 +99,7 @@ func (s *Scheduler) finishRest() {
 	defer func() {
 		if !over {
 			// An observer ended the goroutine.
-			s.life.waiters.Go(s.finishRest)
+			s.life.goroutines.Go(s.finishRest)
 		}
 	}()
 	for !over {

@@ -184,11 +184,11 @@ func (s *Scheduler) finishApart(w *tasks.Work) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.life.stopped { // nobody waits for waiters that come now
+	if s.life.stopped { // nobody waits for goroutines that come now
 		go w.Finish()
 		return
 	}
-	s.life.waiters.Go(w.Finish)
+	s.life.goroutines.Go(w.Finish)
 }
 
 // startSome starts some of the tasks in the intake and of those in w, finds out what the device has done, and has what

@@ -55,7 +55,7 @@ func (s *Scheduler) loseLocked(err error) {
 	s.kernels.DropAheadLocked()
 	close(s.loss.told)
 	if !s.life.stopped { // otherwise Close waits for the device
-		s.life.waiters.Go(s.settleLoss)
+		s.life.goroutines.Go(s.settleLoss)
 	}
 }
 

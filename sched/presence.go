@@ -33,7 +33,7 @@ type presence struct {
 	gone  []*memory.Present
 	spare []*blockState
 	// counting is working memory of hitManyLocked, entered and exiting are that of now. removed has the blocks that have
-	// just left the table, and is empty between calls.
+	// just left the table, and refers to none between calls.
 	counting []*memory.Present
 	entered  []memory.Use
 	exiting  []memory.Exit

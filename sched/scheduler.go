@@ -143,8 +143,6 @@ func (s Stats) Plus(o Stats) Stats {
 }
 
 // Scheduler places target tasks on one device. It is safe for concurrent use.
-//
-// Lock order: mu before the lock of a tasks.Scope.
 type Scheduler struct {
 	device Device
 	// destroyed is the device for s.memory.
@@ -200,7 +198,7 @@ type Scheduler struct {
 
 // life is the state of the scheduler between New and Close.
 type life struct {
-	// wake is signalled when a waiter may have something to do.
+	// wake is broadcast when Close, Discard or Relinquish may have waited long enough.
 	wake *sync.Cond
 	// live counts the tasks that have entered and are not complete. starved are tasks that found
 	// no memory while others were live. When one of the others is complete, the first starved
@@ -213,23 +211,23 @@ type life struct {
 	// reserved: tasks that need less would otherwise pass it again and again. It is not in starved,
 	// and tries again before those.
 	first *target
-	// closing says that no task is accepted any more, stopped that the waiters are to end.
+	// closing says that no task is accepted any more, stopped that the scheduler's goroutines are to end.
 	closing, stopped bool
 	// finish is Options.Finish.
 	finish func()
-	// waiters are the scheduler's goroutines.
-	waiters sync.WaitGroup
+	// goroutines are the scheduler's: the waiters of its queues, and others.
+	goroutines sync.WaitGroup
 }
 
-// starter returns a function that calls f on a goroutine of the scheduler's own. Unlike waiters.Go, which makes a
-// function each time, it allocates nothing but the goroutine.
+// starter returns a function that calls f on a goroutine of the scheduler's own. Unlike goroutines.Go, which makes
+// a function each time, it allocates nothing but the goroutine.
 func (l *life) starter(f func()) (start func()) {
 	run := func() {
-		defer l.waiters.Done()
+		defer l.goroutines.Done()
 		f()
 	}
 	return func() {
-		l.waiters.Add(1)
+		l.goroutines.Add(1)
 		go run()
 	}
 }
@@ -354,8 +352,8 @@ func (s *Scheduler) incompleteLocked() int {
 
 // Relinquish frees what is kept for later tasks, which will make it again: staging memory, memory
 // blocks without allocations, command buffers and goroutines. Storage that is mapped or allocated
-// stays. The error is ErrBusy while a task is not complete, or the loss of the device; then nothing
-// has changed.
+// stays. The error is ErrBusy while a task is not complete, or that of a device that is lost already; then
+// nothing has changed. A device can also be lost by the call.
 func (s *Scheduler) Relinquish() error {
 	s.mu.Lock()
 	err := s.tasksCompleteLocked()
@@ -414,7 +412,7 @@ func (s *Scheduler) close(now bool) (leaked, err error) {
 	s.order.Stop()
 	s.order.release.Stop()
 	s.mu.Unlock()
-	s.life.waiters.Wait()
+	s.life.goroutines.Wait()
 	if s.life.finish != nil {
 		s.life.finish()
 	}

@@ -177,7 +177,7 @@ func (s *Scheduler) handOverLocked(t *target, copying error, w *tasks.Work) {
 		err = t.node.FailedBy()
 	}
 	if err == nil {
-		err = t.sharedLocked()
+		err = t.brokenLocked()
 	}
 	if err != nil {
 		s.endLocked(t, err, w)

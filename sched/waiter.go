@@ -11,7 +11,7 @@ import (
 // startWaiterLocked starts the goroutine that waits for a queue. New calls it before anybody else
 // knows the scheduler.
 func (s *Scheduler) startWaiterLocked(q *order.Queue) {
-	s.life.waiters.Go(func() { s.wait(q) })
+	s.life.goroutines.Go(func() { s.wait(q) })
 }
 
 // wait waits for the oldest batch in flight of a queue, one after the other, and finishes the tasks
