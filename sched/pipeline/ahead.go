@@ -40,10 +40,7 @@ func (a *ahead) remove(c *Compilation) {
 // those that PipelineOptions returns. Other folds are for ranges that are longer than the device's
 // limits, and are compiled when they are needed.
 func (c *Cache) AheadLocked(k *kernel.Kernel, o vk.PipelineOptions) {
-	own := c.find(k)
-	if own == nil {
-		own = c.add(k)
-	}
+	own := c.findOrAdd(k)
 	if own.ready[0].Load() != nil || own.compilations[0] != nil {
 		return
 	}

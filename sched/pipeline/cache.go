@@ -70,10 +70,7 @@ func (c *Cache) Use(k *kernel.Kernel) *Kernel {
 
 // UseLocked returns a kernel on this device, with a reference for the caller.
 func (c *Cache) UseLocked(k *kernel.Kernel) *Kernel {
-	own := c.find(k)
-	if own == nil {
-		own = c.add(k)
-	}
+	own := c.findOrAdd(k)
 	own.refs.Add(striped.Here(), 1)
 	return own
 }
@@ -88,8 +85,11 @@ func (c *Cache) changeKnown(change func(map[*kernel.Kernel]*Kernel)) {
 	c.known.Store(&known)
 }
 
-// add adds a kernel that is used for the first time.
-func (c *Cache) add(k *kernel.Kernel) *Kernel {
+// findOrAdd returns a kernel, which it adds if it is used for the first time.
+func (c *Cache) findOrAdd(k *kernel.Kernel) *Kernel {
+	if own := c.find(k); own != nil {
+		return own
+	}
 	own := &Kernel{Kernel: k, cache: c}
 	c.changeKnown(func(known map[*kernel.Kernel]*Kernel) { known[k] = own })
 	return own
