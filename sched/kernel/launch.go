@@ -111,8 +111,9 @@ type Argument struct {
 	Cut bool
 }
 
-// Bind returns the descriptor for the buffer argument a of binding i, which begins at an aligned address. If
-// that is before the argument, Bind writes the distance, in elements, to the kernel's offset member in push.
+// Bind returns the descriptor for the buffer argument a of binding i, which begins at an aligned address: at the
+// argument or before it. If the kernel has an offset member for the binding, Bind writes the distance to it, in
+// elements, also if that is 0: push may be that of an earlier call, for an argument elsewhere.
 func (k *Kernel) Bind(i int, a *Argument, p *vk.Properties, push []byte) (vk.BufferRange, error) {
 	b := &k.buffers[i]
 	align := BindAlignment(p)
