@@ -126,13 +126,22 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 		if u.Present == nil {
 			continue
 		}
-		t.pinLocked(s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label))
+		state := s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label)
+		// A data construct that makes no task needs no such step: it counts blocks that an earlier data construct keeps,
+		// or new ones, which are dirty.
+		switch {
+		case !t.Structured:
+			state.dirty = true
+		case u.CopyIn && u.Created && t.Enter[i].Size == u.Present.Section.Size:
+			state.dirty = false
+		}
+		t.pinLocked(state.Allocation)
 	}
 }
 
-// openBlockLocked returns the memory of the block that an item has entered. It makes the record of a new
+// openBlockLocked returns the record of the block that an item has entered. It makes that of a new
 // block, for a construct with that label and, in the program, at that place.
-func (s *Scheduler) openBlockLocked(u *memory.Use, m *memory.Map, site *memory.Site, label string) *allocation.Allocation {
+func (s *Scheduler) openBlockLocked(u *memory.Use, m *memory.Map, site *memory.Site, label string) *blockState {
 	state, _ := u.Present.State.(*blockState)
 	if state == nil {
 		state = s.presence.newBlockLocked()
@@ -143,10 +152,7 @@ func (s *Scheduler) openBlockLocked(u *memory.Use, m *memory.Map, site *memory.S
 		u.Present.State, u.Present.Shared = state, state.Shared
 		state.listLocked(u.Present)
 	}
-	if u.CopyIn && u.Created && m.Size == u.Present.Section.Size {
-		state.dirty = false
-	}
-	return state.Allocation
+	return state
 }
 
 // exits returns the maps of the region's end.

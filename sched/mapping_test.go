@@ -384,6 +384,9 @@ func TestExitThatFindsNothingAnyMoreLeavesAloneWhatIsMappedAfterIt(t *testing.T)
 		x, zero := filled(16, 1), filled(16, 0)
 		y := [][]uint32{filled(16, 1), filled(16, 1), filled(16, 1)}
 		r.run(launch{label: "enter", enter: []arg{to(x), to(y[0]), to(y[1]), to(y[2]), to(zero)}, included: true})
+		for range 2 { // with these references, neither exit waits for the reader to end
+			r.run(launch{label: "enter again", enter: []arg{to(x)}, included: true})
+		}
 		section := to(x).item("").Section
 		before, _, _ := r.s.presence.table.Lookup(section)
 		r.d.hold()

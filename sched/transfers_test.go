@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -549,5 +550,63 @@ func TestKernelCopiesWithinTheDevice(t *testing.T) {
 				r.free(q)
 			})
 		}
+	}
+}
+
+// While a data construct keeps a block, the program can change either copy of it. A task that maps the block anew
+// finds what the host has then, although the task before it still has the storage.
+func TestStorageThatADataConstructHasKeptIsMappedAnew(t *testing.T) {
+	items := func(x, zero []uint32) []arg { return []arg{to(x), to(zero)} }
+	for name, enter := range map[string]func(r *rig, x, zero []uint32){
+		"created": func(r *rig, x, zero []uint32) {
+			r.run(launch{label: "enter", enter: items(x, zero), included: true})
+		},
+		"created by a task": func(r *rig, x, zero []uint32) {
+			r.run(launch{label: "enter", enter: items(x, zero)})
+			r.taskwait()
+		},
+		"found": func(r *rig, x, zero []uint32) {
+			r.d.hold()
+			r.mix("creates", filled(256, 0), x, zero, 0)
+			r.run(launch{label: "enter x", enter: []arg{to(x)}, included: true})
+			r.run(launch{label: "enter zero", enter: []arg{to(zero)}, included: true})
+			r.d.release()
+			r.taskwait()
+		},
+		"found with others": func(r *rig, x, zero []uint32) {
+			r.d.hold()
+			r.mix("creates", filled(256, 0), x, zero, 0)
+			r.run(launch{label: "enter", enter: items(x, zero), included: true})
+			r.d.release()
+			r.taskwait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEveryMemory(t, func(t *testing.T, r *rig) {
+				if r.share && strings.HasPrefix(name, "found") {
+					return // the data construct waits until the device and the host no longer share the block
+				}
+				for _, byHost := range []bool{false, true} {
+					x, zero, first, second := filled(256, 1), filled(256, 0), filled(256, 0), filled(256, 0)
+					enter(r, x, zero)
+					want := filled(256, 1)
+					if p, ok := r.s.MappedPointer(sectionOf(x)); byHost || !ok {
+						x[0] = 9
+					} else {
+						want[0] = 5
+						r.transfer(launch{label: "write", included: true}, toDevice(p, want[:1]))
+					}
+					r.d.hold()
+					r.mix("first", first, x, zero, 0)
+					r.run(launch{label: "exit x", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+					r.run(launch{label: "second", kernel: "mix", args: append([]arg{tofrom(second)}, items(x, zero)...), in: [][]uint32{first}, out: [][]uint32{second}})
+					r.d.release()
+					r.taskwait()
+					r.expect("first", first, want...)
+					r.expect("second", second, x...)
+					r.run(launch{label: "exit zero", exit: []arg{{s: zero, kind: memory.MapRelease}}, included: true})
+				}
+			})
+		})
 	}
 }
