@@ -16,7 +16,9 @@ import (
 //
 // From then on the runtime assumes that foreign work of the device's objects may write there:
 // after a construct with a task (NoWait or Depend), tasks and copies to the host see what was
-// written before it. The buffer is valid until the storage is unmapped, disassociated or freed.
+// written before it. A task that such a construct follows has made its copies of these bytes to
+// the host before foreign work behind the construct begins, if InteropBuffer was called before
+// the construct. The buffer is valid until the storage is unmapped, disassociated or freed.
 func (rt *Runtime) InteropBuffer(o interop.Object, p DevicePtr, size uint64) (interop.Buffer, error) {
 	b, err := rt.interopBuffer(o, &p, size)
 	if err != nil {
