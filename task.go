@@ -62,8 +62,9 @@ const (
 	Import Transparency = 1
 	// Export means that tasks which depend on the task, directly or through other tasks, can
 	// also depend on its children through their own depend items. After an undeferred task all
-	// later siblings can. Tasks that are generated when all of the children are complete are run
-	// although one has failed.
+	// later siblings can. When all of the children are complete, one that has failed keeps no more
+	// tasks from running: tasks that are generated then are run, and so are those that depend on
+	// it through a task that is not complete by then.
 	Export Transparency = 2
 	// ImpEx is Import and Export.
 	ImpEx Transparency = 3
