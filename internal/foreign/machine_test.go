@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -544,6 +545,9 @@ type scheduler struct {
 	// jobs are the tasks that are not complete, and made are all tasks by their labels.
 	jobs map[*tasks.Node]*job
 	made map[string]*job
+	// postpones, if not nil, chooses which tasks are postponed, and parked are those that wait for the end of a job.
+	postpones *rand.Rand
+	parked    map[*tasks.Node][]*tasks.Node
 }
 
 // Lost implements foreign.Scheduler.
@@ -564,20 +568,44 @@ func (s *scheduler) Lose(err error) {
 		return
 	}
 	s.lost = err
-	jobs := s.jobs
-	s.jobs = map[*tasks.Node]*job{}
+	jobs, parked := s.jobs, s.parked
+	s.jobs, s.parked = map[*tasks.Node]*job{}, nil
 	s.failing.Go(func() {
 		s.device.Lose()
 		w := tasks.NewWork()
 		for n := range jobs {
 			n.Complete(err, w)
+			restart(parked[n], w)
 		}
 		w.Finish()
 	})
 }
 
 // Postpone implements foreign.Scheduler.
-func (*scheduler) Postpone(*tasks.Node) bool { return false }
+func (s *scheduler) Postpone(n *tasks.Node) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.postpones == nil {
+		return false
+	}
+	for _, p := range n.Predecessors() {
+		if s.jobs[p] != nil && s.postpones.IntN(2) == 0 {
+			if s.parked == nil {
+				s.parked = map[*tasks.Node][]*tasks.Node{}
+			}
+			s.parked[p] = append(s.parked[p], n)
+			return true
+		}
+	}
+	return false
+}
+
+// restart starts postponed tasks again.
+func restart(parked []*tasks.Node, w *tasks.Work) {
+	for _, n := range parked {
+		w.Restart(n)
+	}
+}
 
 // Order implements foreign.Scheduler.
 func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
@@ -596,9 +624,12 @@ func (s *scheduler) Order(n *tasks.Node, f sched.Foreign, w *tasks.Work) error {
 	j.ended = func() {
 		w := tasks.NewWork()
 		s.mu.Lock()
+		parked := s.parked[n]
 		delete(s.jobs, n)
+		delete(s.parked, n)
 		s.mu.Unlock()
 		n.Complete(f.Failure, w)
+		restart(parked, w)
 		w.Finish()
 	}
 	s.made[n.Label()] = j

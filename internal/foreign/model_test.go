@@ -635,6 +635,9 @@ func (e *entry) failed(said string) bool { return e.cause != "" && strings.Conta
 // runHistory runs a history in a synctest bubble and returns what was wrong.
 func runHistory(own int, actions []action, seed uint64) []string {
 	m := &model{rig: newRig(own)}
+	if seed%2 == 0 {
+		m.scheduler.postpones = rand.New(rand.NewPCG(seed, 0))
+	}
 	for k, a := range actions {
 		m.do(a)
 		m.outlastFailures()
