@@ -24,9 +24,9 @@ import (
 // A Taskwait outside of a [Runtime.Taskgroup] returns failures of the group's tasks, too. The
 // group returns them all the same, and until then what depends on these tasks is not run.
 //
-// If ctx ends first, its cause is returned, with the labels of tasks that are not complete. Tasks
-// that were generated with that ctx and have not started are dropped; running tasks go on, and
-// their slices belong to the runtime until a later Taskwait has returned.
+// If ctx ends first, its cause is returned; without depend items the error also names tasks that
+// are not complete. Tasks that were generated with that ctx and have not started are dropped;
+// running tasks go on, and their slices belong to the runtime until a later Taskwait has returned.
 //
 // The body of a task waits with the context that it has got: with another one Taskwait would wait
 // for the body's own task.
@@ -39,8 +39,10 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	}
 	err, reporting := rt.taskwait(ctx, depend)
 	region.End(ctx, err)
-	if scope := rt.current(ctx).scope.Load(); err != nil && len(depend) == 0 && scope != nil {
-		err = waitEnded(ctx, err, scope)
+	if err != nil && len(depend) == 0 {
+		if scope := rt.current(ctx).scope.Load(); scope != nil {
+			err = waitEnded(ctx, err, scope)
+		}
 	}
 	if reporting != nil {
 		err = errors.Join(err, reporting)
@@ -54,7 +56,7 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 // waitEnded returns the error of a wait for tasks that has returned err. If that is because ctx has ended, the error names
 // tasks that are not complete.
 func waitEnded(ctx context.Context, err error, in withOutstanding) error {
-	if ctx.Err() == nil || ofTask(err) || tasks.OnlyCancelled(err) {
+	if ctx.Err() == nil || ofTask(err) || tasks.OnlyCancelled(err) || errors.Is(err, ErrNotReplayable) {
 		return err
 	}
 	if names := outstandingTasks(in); len(names) > 0 {
@@ -139,7 +141,10 @@ func (c *current) join(ctx context.Context, label string, depend []tasks.Depend,
 	n, err := r.Add(ctx, &t, w, nil)
 	w.Finish()
 	if err == nil && !noWait {
-		if err = n.Await(ctx, c.place); err == nil {
+		// The task is none of the program's, so the error of a wait that is given up does not name it.
+		if err = n.Wait(ctx, c.place); err != nil {
+			n.Abandon()
+		} else {
 			err = n.Outcome()
 			err = n.ReportFailure(err)
 			n.Release()

@@ -130,6 +130,15 @@ func TestWaitsWhoseContextEndsNameTheTasks(t *testing.T) {
 	undeferred := vkomp.Task{Label: "undeferred", If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: nothing}
 	refused(t, "undeferred", rt.Task(ctx, undeferred), gone, `task "undeferred" is not complete`)
 
+	ctx, cancel = context.WithCancelCause(t.Context())
+	go func() {
+		awaitState(rt, "taskwait", vkomp.GraphWaiting)
+		cancel(gone)
+	}()
+	if err := rt.Taskwait(ctx, vkomp.In(x)); !errors.Is(err, gone) || strings.Contains(err.Error(), "not complete") {
+		t.Errorf("a taskwait with depend items names its own task: %v", err)
+	}
+
 	must(t, outside.Fulfill())
 	must(t, inside.Fulfill())
 	// The tasks that were dropped.

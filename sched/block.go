@@ -16,9 +16,9 @@ type blockState struct {
 	// passing says that the storage is the host's own, and that the block goes away with the
 	// target constructs that map it.
 	passing bool
-	// dirty says that the contents may differ from the host's: unless a target construct has copied all of the block
-	// to the device, no kernel has written it since, and no other construct has entered it, which would keep it
-	// while the program changes either copy.
+	// dirty says that the contents may differ from the host's. They are equal if a target construct has made the block
+	// and copied all of it to the device, and since then no kernel, transfer or foreign work has written it, and no data
+	// construct has entered it, which would keep it while the program changes either copy.
 	dirty bool
 	// told says that an observer was told of the storage. goneBy is the task whose exit tells
 	// it that the storage is gone.

@@ -127,8 +127,8 @@ func (s *Scheduler) openBlocksLocked(t *target) {
 			continue
 		}
 		state := s.openBlockLocked(u, &t.Enter[i], t.Site, t.Label)
-		// A data construct that makes no task needs no such step: it counts blocks that an earlier data construct keeps,
-		// or new ones, which are dirty.
+		// Data constructs without a task (see hit and now) need not set dirty: the blocks that they find are kept by an
+		// earlier data construct, which has set it, and new blocks begin with it.
 		switch {
 		case !t.Structured:
 			state.dirty = true

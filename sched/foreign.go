@@ -19,8 +19,9 @@ type Foreign struct {
 }
 
 // Postpone reports whether a task for Order, which has been started, has to wait for the end of a task that it follows:
-// of one that has the host read exported memory when its commands are complete, or whose exit copies from there whatever the
-// reference count is. Foreign work behind n may overwrite that memory. n is started again when that task has ended.
+// of one that has the host read exported memory when its commands are complete, or whose exit copies exported memory to the
+// host, or deletes it, whatever the reference count is. Foreign work behind n may overwrite that memory. n is started again
+// when that task has ended.
 func (s *Scheduler) Postpone(n *tasks.Node) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

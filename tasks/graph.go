@@ -211,11 +211,7 @@ func (g *Graph) Outstanding(kinds int) (list []Outstanding, more int) {
 	return counts.list(kinds)
 }
 
-// maxLookedAt is the largest number of tasks at which a wait that has given up looks, because it does so with the lock of
-// their scope held.
-const maxLookedAt = 1 << 12
-
-// Outstanding is [Graph.Outstanding] for the scope's own tasks, of which it looks at some thousands.
+// Outstanding is [Graph.Outstanding] for the scope's own tasks.
 func (s *Scope) Outstanding(kinds int) (list []Outstanding, more int) {
 	return s.outstandingOf(nil, kinds)
 }
@@ -234,7 +230,7 @@ func (g *Group) Outstanding(kinds int) (list []Outstanding, more int) {
 func (s *Scope) outstandingOf(in *Group, kinds int) (list []Outstanding, more int) {
 	counts := make(outstanding)
 	s.lock()
-	counts.addLocked(s.children[:min(len(s.children), maxLookedAt)], in)
+	counts.addLocked(s.children, in)
 	s.unlock()
 	return counts.list(kinds)
 }

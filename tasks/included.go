@@ -160,7 +160,7 @@ func (n *Node) Await(ctx context.Context, place Place) error {
 	return nil
 }
 
-// GiveUp abandons the task, for whose end a context has not lasted, and returns the context's cause with the task's label.
+// GiveUp abandons the task, because a context has ended before it, and returns the context's cause with the task's label.
 func (n *Node) GiveUp(cause error) error {
 	err := fmt.Errorf("task %q is not complete: %w", n.label, cause)
 	n.Abandon()
