@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vkomp/vkomp"
@@ -85,7 +86,6 @@ func benchEdge(b *bench) error {
 func benchGoroutines(b *bench) error {
 	chains := [][]uint32{make([]uint32, 64), make([]uint32, 64)}
 	maps := func(way func([]uint32) vkomp.Arg) []vkomp.Arg { return []vkomp.Arg{way(chains[0]), way(chains[1])} }
-	// It takes some time until a second goroutine has a processor.
 	tasks := 4 * b.tasks
 	err := b.present(maps(vkomp.To[uint32]), maps(vkomp.From[uint32]), func() error {
 		samples, err := b.alternate(b.creators(chains[:1], tasks, b.inGroup), b.creators(chains, tasks/2, b.inGroup), b.creators(chains, tasks/2, b.inTask))
@@ -121,11 +121,20 @@ func (b *bench) creators(chains [][]uint32, tasks int, region func(body func(con
 		errs, created := make([]error, len(chains)), make([]time.Duration, len(chains))
 		var creating, all sync.WaitGroup
 		creating.Add(len(chains))
-		start := time.Now()
+		// The time begins when each goroutine has a processor, if there are as many: to wake one takes as long as
+		// hundreds of tasks.
+		var running atomic.Int32
+		var start time.Time
+		begin := sync.OnceFunc(func() { start = time.Now() })
 		for k, x := range chains {
 			all.Go(func() {
 				errs[k] = region(func(ctx context.Context) error {
 					defer creating.Done()
+					running.Add(1)
+					for running.Load() < int32(len(chains)) {
+						runtime.Gosched()
+					}
+					begin()
 					err := b.rt.Task(ctx, vkomp.Task{Body: func(context.Context) error {
 						creating.Wait()
 						return nil
