@@ -17,8 +17,8 @@ import (
 //   - It is no task of the program: it is not counted among the tasks, never fails, and always runs. It passes failures
 //     of its predecessors on at once to the dependents that it has by then. Later ones learn of them as they would
 //     without it: from the storage (see failedStorage), and from predecessors that have failed and are not complete. The
-//     failure of an exporting task's child reaches those that follow the task through others while not all children are
-//     complete (see trail), and the join is another one.
+//     failure of an exporting task's child reaches those that follow the task through others only while some child is not
+//     complete (see trail): behind a join it has one task more to pass through.
 //   - It takes no part in exclusion, whatever the class of the set.
 //
 // There are no joins in kept graphs, which have every edge, before tasks with witnesses, which are told of each
