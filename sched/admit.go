@@ -152,8 +152,8 @@ func (s *Scheduler) mustWaitForHoldersLocked(t *target, block *memory.Present, i
 	return nil
 }
 
-// mayFollowLocked reports whether what comes after those sync points may come after t, which has not ended. The point of a
-// late task is that of its late copy: it is not known any more where its other commands were, so all may come after it.
+// mayFollowLocked reports whether commands that follow those sync points may also follow those of t, which has not ended. The
+// point of a late task is that of its late copy. It is not known any more where its other commands were, so any may follow them.
 func (s *Scheduler) mayFollowLocked(after *order.SyncSet, t *target) bool {
 	return t.order.At.Value != 0 && (t.state == taskLate || s.order.MayFollow(after, t.order.At))
 }

@@ -146,6 +146,21 @@ func TestForeignWorkComesBetweenTasks(t *testing.T) {
 	}
 }
 
+// overwrites copies y to x behind a task of orderLater. It fails the test if that task is placed while the device is held, which
+// it releases: the host does not have x yet.
+func (f *foreignWork) overwrites(x, y []uint32, placed <-chan error) {
+	f.r.t.Helper()
+	early := len(placed) > 0
+	f.r.d.release()
+	if early {
+		f.r.t.Fatal("foreign work can begin before the slice is on the host")
+	}
+	if err := <-placed; err != nil {
+		f.r.t.Fatal(err)
+	}
+	f.copies(x, y)
+}
+
 // wasOverwritten fails the test unless the host has 11 in x, which a task has brought there, and 2 when foreign work has
 // overwritten it. x and others are unmapped then.
 func (f *foreignWork) wasOverwritten(x []uint32, others ...[]uint32) {
@@ -191,19 +206,7 @@ func TestForeignWorkComesAfterCopiesToTheHost(t *testing.T) {
 				if apart := f.orderLater(false, nil); len(apart) == 0 {
 					t.Error("a construct that follows nothing is not placed")
 				}
-				placed := f.orderLater(false, nil, behind)
-				early := len(placed) > 0
-				if early {
-					t.Error("foreign work can begin before the slice is on the host")
-					f.copies(x, y)
-				}
-				r.d.release()
-				if err := <-placed; err != nil {
-					t.Fatal(err)
-				}
-				if !early {
-					f.copies(x, y)
-				}
+				f.overwrites(x, y, f.orderLater(false, nil, behind))
 				if err := r.scope.Wait(context.Background(), nil); err != nil {
 					t.Fatal(err)
 				}
@@ -238,15 +241,7 @@ func TestForeignWorkComesAfterAReadByTheHost(t *testing.T) {
 	for !reading() {
 		runtime.Gosched()
 	}
-	placed := f.orderLater(false, nil, x)
-	if len(placed) > 0 {
-		t.Fatal("foreign work can begin before the host has read the slice")
-	}
-	r.d.release()
-	if err := <-placed; err != nil {
-		t.Fatal(err)
-	}
-	f.copies(x, y)
+	f.overwrites(x, y, f.orderLater(false, nil, x))
 	updating.Wait()
 	f.wasOverwritten(x, y)
 }

@@ -227,6 +227,7 @@ func (g *Group) Outstanding(kinds int) (list []Outstanding, more int) {
 	return s.outstandingOf(g, kinds)
 }
 
+// outstandingOf is Outstanding for the tasks of a group, nil for all.
 func (s *Scope) outstandingOf(in *Group, kinds int) (list []Outstanding, more int) {
 	counts := make(outstanding)
 	s.lock()
@@ -247,6 +248,7 @@ func (o outstanding) addLocked(nodes []*Node, in *Group) {
 	}
 }
 
+// list returns the kinds and what more there is, as Graph.Outstanding does.
 func (o outstanding) list(kinds int) (list []Outstanding, more int) {
 	for kind, count := range o {
 		kind.Count = count

@@ -115,7 +115,7 @@ func (p *Pointers) Find(at Pointer, size uint64) (*Allocation, uint64, error) {
 	return a, offset, nil
 }
 
-// whereabouts says which allocation other than one lies at an address now, for errors.
+// whereabouts says, for errors, what lies at an address now, unless it is the allocation other.
 func (p *Pointers) whereabouts(address uint64, other *Allocation) string {
 	for a := range p.All() {
 		if a != other && address-a.address < a.Size {

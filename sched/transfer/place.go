@@ -210,8 +210,8 @@ func (r *recorder) count(o *order.Queues, q *order.Queue) {
 	r.copies, r.inner, r.fills, r.copied, r.within = 0, 0, 0, 0, 0
 }
 
-// bytes records the copy of a transfer's bytes from src to dst, where they lie as the transfer says. Its
-// sides begin at dstAt and srcAt.
+// bytes records the copy of a transfer's bytes, in rows if it has rows, from srcAt bytes into src to dstAt bytes
+// into dst.
 func (r *recorder) bytes(x *Transfer, dst, src *allocation.Allocation, dstAt, srcAt uint64) {
 	to, from := vk.Buffer(dst.Block.ID), vk.Buffer(src.Block.ID)
 	dstAt, srcAt = dst.Offset+dstAt, src.Offset+srcAt
