@@ -71,8 +71,10 @@ type resident struct {
 	// the first of them that has an observer.
 	watch *residentWatch
 
-	// next links the tasks in the intake.
+	// next links the tasks in the intake, and the records on a shelf.
 	next *resident
+	// shelf is where the record is returned to.
+	shelf *residentShelf
 }
 
 // items returns the task's list items.
@@ -106,7 +108,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	if !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false, nil
 	}
-	l := s.takeResident()
+	l := s.residents.take(s)
 	l.kernel, l.count = pipelines, uint8(len(r.Enter))
 	if int(l.count) > len(l.few) && l.many == nil {
 		l.many = new([residentItems]memory.Map)
@@ -427,15 +429,5 @@ func (l *resident) giveBack() {
 	clear(l.blocks[:l.distinct])
 	l.node, l.kernel, l.awaited, l.order.At = nil, nil, nil, order.SyncPoint{}
 	l.count, l.pushed, l.distinct = 0, 0, 0
-	l.s.residents.Put(l)
-}
-
-// takeResident returns a record for a task.
-func (s *Scheduler) takeResident() *resident {
-	l, _ := s.residents.Get().(*resident)
-	if l == nil {
-		l = &resident{s: s}
-		l.order.Owner = l
-	}
-	return l
+	l.s.residents.giveBack(l)
 }

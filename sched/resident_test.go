@@ -371,17 +371,21 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			r.d.release()
 			_ = r.scope.Wait(context.Background(), nil)
 			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-			// The pool has those, too, of the tasks that were not placed, as far as it keeps them.
+			// The shelves have those, too, of the tasks that were not placed, as far as they are kept.
 			for {
-				l, ok := r.s.residents.Get().(*resident)
+				shelf, ok := r.s.residents.shelves.Get().(*residentShelf)
 				if !ok {
 					break
 				}
-				records[l] = true
+				for _, l := range []*resident{shelf.spare, shelf.returned.Load()} {
+					for ; l != nil; l = l.next {
+						records[l] = true
+					}
+				}
 			}
 			for l := range records {
 				checked++
-				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, many: l.many}
+				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, many: l.many, next: l.next}
 				fresh.order.Owner = l
 				if got := *l; !reflect.DeepEqual(got, fresh) {
 					t.Errorf("%+v", got)

@@ -1,0 +1,82 @@
+package sched
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// residentSpares has the records of resident tasks that are over, for others. Each goes back to where it was taken from,
+// and so to the processor that has created the task: whoever ends tasks, those of other goroutines too, would otherwise
+// collect the records, and the others would have to fetch them from its cache one after the other.
+//
+//	processor 1   take ◀─ spare ◀┐     ┌───────▶ take ◀─ spare ◀┐
+//	              create         │     │ 2       create         │
+//	              end ─────────▶ returned        end ─────────▶ returned
+//	               └───────────────────┴─ 1 ─────┘
+type residentSpares struct {
+	// shelves has a residentShelf for each processor, as far as the garbage collector leaves it: one that has not been
+	// used for a while goes, with the records on it.
+	shelves sync.Pool // of *residentShelf
+	// more has the records for which the shelves have no room.
+	more sync.Pool // of *resident
+}
+
+// residentShelf has spare records, which resident.next links.
+type residentShelf struct {
+	// spare are records that only who has the shelf uses, and returned those that have come back since spare was last empty,
+	// count of them.
+	spare    *resident
+	returned atomic.Pointer[resident]
+	count    atomic.Int32
+}
+
+// shelfRecords is the largest number of records returned to a shelf. As many can be spare: 2.6 MB together.
+const shelfRecords = 4096
+
+// take returns a record for a task.
+func (p *residentSpares) take(s *Scheduler) *resident {
+	shelf, _ := p.shelves.Get().(*residentShelf)
+	if shelf == nil {
+		shelf = &residentShelf{}
+	}
+	l := shelf.take()
+	if l == nil {
+		l, _ = p.more.Get().(*resident)
+	}
+	if l == nil {
+		l = &resident{s: s}
+		l.order.Owner = l
+	}
+	l.shelf = shelf
+	p.shelves.Put(shelf)
+	return l
+}
+
+// take returns a record on the shelf, or nil.
+func (f *residentShelf) take() *resident {
+	l := f.spare
+	if l == nil && f.count.Load() > 0 {
+		f.count.Store(0)
+		l = f.returned.Swap(nil)
+	}
+	if l != nil {
+		f.spare, l.next = l.next, nil
+	}
+	return l
+}
+
+// giveBack keeps a record for another task.
+func (p *residentSpares) giveBack(l *resident) {
+	shelf := l.shelf
+	l.shelf = nil
+	if shelf.count.Add(1) > shelfRecords {
+		p.more.Put(l)
+		return
+	}
+	for {
+		l.next = shelf.returned.Load()
+		if shelf.returned.CompareAndSwap(l.next, l) {
+			return
+		}
+	}
+}
