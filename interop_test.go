@@ -572,6 +572,27 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 	must(t, other.DefaultDevice(ctx).Free(ctx, elsewhere))
 }
 
+// The image of a value has other bytes than the value, and may have fewer: it is exported by its device pointer alone.
+func TestInteropBufferOfAnImage(t *testing.T) {
+	type value struct{ a [16]int32 }
+	type image struct{ N int32 }
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		m := vkomp.Mapper[value, image]{Encode: func(i *image, v *value) { i.N = v.a[0] }}
+		v, o := &value{}, newObject(t, rt, interop.TypeTarget)
+		must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{m.To(v)}}))
+		for _, p := range []vkomp.DevicePtr{vkomp.HostPtr(single(v)), vkomp.HostPtr(v.a[:1]), vkomp.HostPtr(v.a[4:])} {
+			if b, err := rt.InteropBuffer(o, p, 0); !errors.Is(err, vkomp.ErrPartialOverlap) {
+				t.Errorf("%v: %+v, %v", p, b, err)
+			}
+		}
+		if b, err := rt.InteropBuffer(o, d.MappedPtr(vkomp.HostPtr(single(v))), 0); err != nil || b.Size != 4 {
+			t.Errorf("the image: %+v, %v", b, err)
+		}
+		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{m.Release(v)}}))
+	})
+}
+
 // Mapped storage that foreign work has written is copied to the host as what kernels write is.
 func TestForeignWritesAreCopiedBack(t *testing.T) {
 	for _, path := range vktest.Paths {

@@ -12,7 +12,9 @@ import (
 
 // InteropBuffer returns where the size bytes from p on lie on the object's device, so that
 // foreign code can use them without a copy. p points to memory of the device, or is a HostPtr
-// of storage that is mapped there. Size 0 means the rest of the memory or of the slice.
+// of storage that is mapped there. Size 0 means the rest of the memory or of the slice. For a value
+// that is mapped as an image (see [Mapper]) a HostPtr is ErrPartialOverlap, because the image has other
+// bytes: [Device.MappedPtr] returns the pointer to it.
 //
 // From then on the runtime assumes that foreign work of the device's objects may write there:
 // after a construct with a task (NoWait or Depend), tasks and copies to the host see what was

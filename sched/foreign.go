@@ -118,8 +118,8 @@ func (s *Scheduler) orderLocked(t *target, n *tasks.Node, f Foreign, w *tasks.Wo
 	return q, nil
 }
 
-// Export returns the place of a section's corresponding storage, which must be present, for foreign
-// work. From now on foreign work may write to the storage. The second result is its device address,
+// Export returns the place of a section's corresponding storage, which must be present and no image, for
+// foreign work. From now on foreign work may write to the storage. The second result is its device address,
 // 0 if the device has none.
 func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) {
 	s.mu.Lock()
@@ -133,6 +133,9 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 	}
 	if block == nil {
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: nothing there is mapped", memory.ErrNotPresent)
+	}
+	if err := checkImage(block, "the host pointer", false, host, 0); err != nil {
+		return vk.BufferRange{}, 0, err
 	}
 	m := stateOf(block).Allocation
 	return s.export(m, blockAt(block)+offset, host.Size)
