@@ -84,9 +84,9 @@ func Pin[T any](ctx context.Context, rt *Runtime, s []T, devices ...Device) (*Pi
 	return &Pinned[T]{slice: s, storage: storage}, nil
 }
 
-// Slice returns the storage as a slice, nil after Free.
+// Slice returns the storage as a slice, nil after Free. That of a nil Pinned is nil.
 func (p *Pinned[T]) Slice() []T {
-	if p.storage != nil && p.storage.state.Load() == pinnedFreed {
+	if p == nil || p.storage != nil && p.storage.state.Load() == pinnedFreed {
 		return nil
 	}
 	return p.slice

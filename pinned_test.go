@@ -854,6 +854,10 @@ func TestPinnedStorageOfTheHost(t *testing.T) {
 	if x[9] != 9 {
 		t.Error(x)
 	}
+	var none *vkomp.Pinned[uint64]
+	if none.Slice() != nil || none.Free(ctx) != nil {
+		t.Error("a nil Pinned has storage")
+	}
 }
 
 // Motions of an update may name the same bytes. Where the device copies them to pinned storage itself,
