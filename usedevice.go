@@ -65,17 +65,18 @@ func (u *UseDevice) section() memory.Section {
 	return memory.Section{Ptr: u.host.host.Ptr}
 }
 
-// set sets the pointers of the items; found says which are present on the device.
+// set sets the pointers of the items, or after an error none; found says which items are present on the device.
 func (r *dataRegion) set(found []bool) error {
+	pointers := make([]DevicePtr, len(r.uses))
 	for k := range r.uses {
 		u := &r.uses[k]
 		if r.scheduler == nil {
-			*u.at = u.host
+			pointers[k] = u.host
 			continue
 		}
 		if found[k] {
 			if p, ok := r.scheduler.MappedPointer(u.section()); ok {
-				*u.at = DevicePtr{d: r.device, p: p}
+				pointers[k] = DevicePtr{d: r.device, p: p}
 				r.device.pointed(p, u.section().Ptr)
 				continue
 			}
@@ -87,7 +88,10 @@ func (r *dataRegion) set(found []bool) error {
 		if u.addr && u.host.host.Size > 0 {
 			return fmt.Errorf("target data %q: %s (%v): %w", r.label, useLabels.of(k), u.host, ErrNotPresent)
 		}
-		*u.at = u.host
+		pointers[k] = u.host
+	}
+	for k := range r.uses {
+		*r.uses[k].at = pointers[k]
 	}
 	return nil
 }

@@ -113,6 +113,9 @@ func TestUseDeviceAddrOfAbsentStorageUndoesTheRegion(t *testing.T) {
 			if present(d, x) || !slices.Equal(x, before) || !present(d, y) {
 				t.Errorf("x present: %v, x = %d, y present: %v", present(d, x), x, present(d, y))
 			}
+			if !p.IsNil() || !q.IsNil() {
+				t.Errorf("a region that failed has set pointers to %v and %v", p, q)
+			}
 			exit(t, rt, vkomp.Release(y[:50]))
 			if present(d, y) {
 				t.Error("a region that failed has counted")
