@@ -367,6 +367,18 @@ func TestPointersOfTwoItemsThatAreOneImage(t *testing.T) {
 			}
 			must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{none.To(v)}}))
 		}
-		must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{x.Delete(v), y.Delete(v)}}))
+		// The slices come again, elsewhere, while the image is there with pointers to where they were.
+		before, others := seen, make([]int32, 8)
+		exit(t, rt, vkomp.Delete(v.x), vkomp.Delete(v.y))
+		enter(t, rt, vkomp.To(others[:4]), vkomp.To(others[4:]))
+		enter(t, rt, x.To(v).Always(), y.To(v).Always())
+		must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{none.From(v)}}))
+		address := func(s []int32) vkomp.DeviceAddress {
+			return vkomp.DeviceAddress(d.MappedPtr(vkomp.HostPtr(s)).Address())
+		}
+		if want := (image{address(v.x), address(v.y), 7}); seen != want || seen.Y == before.Y {
+			t.Errorf("after the slices came again: %x, want %x; before it was %x", seen, want, before)
+		}
+		exit(t, rt, x.Delete(v), y.Delete(v), vkomp.Delete(others[:4]), vkomp.Delete(others[4:]))
 	})
 }

@@ -56,15 +56,31 @@ func checkImage(block *memory.Present, label string, image bool, host memory.Sec
 // those to storage that is new. It adds transfers of pointers in images that are not copied in
 // anyway.
 func (s *Scheduler) addAttachmentsLocked(t *target) {
+	// Of several items that are one image, one copies it in, with the pointers of all.
+	var copied map[*memory.Present]*transfer.Image
+	if len(t.Images) > 1 {
+		copied = make(map[*memory.Present]*transfer.Image, len(t.Images))
+	}
 	for i := range t.Images {
 		image := &t.Images[i]
 		image.New = image.New[:0]
-		if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
+		if u := t.imageUse(image); u != nil && u.CopyIn {
+			image.Attached = append(image.Attached[:0], *stateOf(u.Present).image...)
+			if copied != nil {
+				copied[u.Present] = image
+			}
+		}
+	}
+	for i := range t.Images {
+		image := &t.Images[i]
+		u := t.imageUse(image)
+		if u == nil {
 			continue
 		}
-		u := &t.entry.uses[image.Item]
-		state := stateOf(u.Present)
-		image.Attached = append(image.Attached[:0], *state.image...)
+		into := image
+		if !u.CopyIn {
+			into = copied[u.Present]
+		}
 		for _, a := range image.Attach {
 			pointee := &t.entry.uses[a.Item]
 			if pointee.Present == nil || !u.Created && !pointee.Created {
@@ -72,19 +88,27 @@ func (s *Scheduler) addAttachmentsLocked(t *target) {
 			}
 			address := s.pointerIntoLocked(pointee.Present, pointee.Offset).Address
 			pointer := transfer.Attached{Offset: a.Offset, Address: address}
-			image.Attached.Point(pointer)
 			image.New.Point(pointer)
-			if u.CopyIn {
+			if into != nil {
+				into.Attached.Point(pointer)
 				continue
 			}
 			bytes := binary.NativeEndian.AppendUint64(nil, address)
-			at := blockAt(u.Present) + a.Offset
+			state := stateOf(u.Present)
 			t.pinLocked(state.Allocation)
 			x := t.transfers.Add(transfer.Attach)
 			x.Host, x.Size, x.Label = memory.Section{Ptr: unsafe.Pointer(&bytes[0]), Size: 8}, 8, "attachment"
-			x.Dst, x.DstAt, x.Block = state.Allocation, at, u.Present
+			x.Dst, x.DstAt, x.Block = state.Allocation, blockAt(u.Present)+a.Offset, u.Present
 		}
 	}
+}
+
+// imageUse returns the use of an image's item, nil if the task does not enter it.
+func (t *target) imageUse(image *transfer.Image) *memory.Use {
+	if image.Item >= len(t.entry.uses) || t.entry.uses[image.Item].Present == nil {
+		return nil
+	}
+	return &t.entry.uses[image.Item]
 }
 
 // attachLocked records the pointers that addAttachmentsLocked found with the blocks of their images. Several items can be

@@ -24,7 +24,8 @@ type Image struct {
 	// Attach lists the image's pointers to other items. The task keeps the slice.
 	Attach []Attachment
 
-	// Attached are the pointers that the image has when the task enters, and New those of them that the task attaches.
+	// Attached are the pointers with which the image is copied in: those that it has, and those that the task attaches to it
+	// by any item. New are those that it attaches by this one.
 	Attached, New Pointers
 	// parts are the bytes to copy: those that Write set, of an image whose storage was there
 	// before, otherwise all.
