@@ -439,20 +439,6 @@ static memory *shadow_of(device *d, const VkMappedMemoryRange *r, VkDeviceSize *
 	return m;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL flush(VkDevice handle, uint32_t count, const VkMappedMemoryRange *ranges)
-{
-	device *d = device_of(handle);
-	for (uint32_t k = 0; k < count; k++) {
-		VkDeviceSize bytes;
-		memory *m = shadow_of(d, &ranges[k], &bytes);
-		if (m == NULL)
-			continue;
-		memcpy(m->driver + ranges[k].offset, m->shadow + ranges[k].offset, bytes);
-		poison(m, ranges[k].offset, bytes);
-	}
-	return VK_SUCCESS; // the driver's memory is coherent
-}
-
 static VKAPI_ATTR VkResult VKAPI_CALL invalidate(VkDevice handle, uint32_t count,
 	const VkMappedMemoryRange *ranges)
 {
@@ -464,6 +450,20 @@ static VKAPI_ATTR VkResult VKAPI_CALL invalidate(VkDevice handle, uint32_t count
 			poison(m, ranges[k].offset, bytes);
 	}
 	return VK_SUCCESS;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL flush(VkDevice handle, uint32_t count, const VkMappedMemoryRange *ranges)
+{
+	device *d = device_of(handle);
+	for (uint32_t k = 0; k < count; k++) {
+		VkDeviceSize bytes;
+		memory *m = shadow_of(d, &ranges[k], &bytes);
+		if (m != NULL)
+			memcpy(m->driver + ranges[k].offset, m->shadow + ranges[k].offset, bytes);
+	}
+	// The ranges of a call may overlap.
+	invalidate(handle, count, ranges);
+	return VK_SUCCESS; // the driver's memory is coherent
 }
 
 static const layer_intercept intercepts[] = {

@@ -75,15 +75,19 @@ static program_buffer buffer_in(program *p, VkMemoryPropertyFlags flags)
 	return b;
 }
 
+// The second half of what is flushed is in two ranges, which Vulkan allows.
 static void flush(program *p, program_buffer *b, VkDeviceSize offset, VkDeviceSize bytes)
 {
-	VkMappedMemoryRange r = {
+	VkMappedMemoryRange all = {
 		.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
 		.memory = b->memory,
 		.offset = offset,
 		.size = bytes,
 	};
-	MUST(vkFlushMappedMemoryRanges(p->device, 1, &r));
+	VkMappedMemoryRange half = all;
+	half.offset += bytes / 2;
+	half.size -= bytes / 2;
+	MUST(vkFlushMappedMemoryRanges(p->device, 2, (VkMappedMemoryRange[]){ all, half }));
 }
 
 static void invalidate(program *p, program_buffer *b)
