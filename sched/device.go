@@ -53,8 +53,7 @@ func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, fo
 	if len(waits) == 0 {
 		return queues[queue].Submit(s, foreign.Waits, foreign.Signals, signal)
 	}
-	var few [8]vk.SemaphoreValue
-	semaphores := few[:0]
+	semaphores := make([]vk.SemaphoreValue, 0, len(waits)+len(foreign.Waits))
 	for _, p := range waits {
 		semaphores = append(semaphores, vk.SemaphoreValue{Semaphore: queues[p.Queue].Timeline(), Value: p.Value})
 	}

@@ -25,7 +25,8 @@ import (
 // destroy only the objects made through this package, and Device.Close waits for
 // what was submitted through it. The application must keep what it lends until then.
 //
-// Instance.Messages stays 0: messages go to the application's own messengers.
+// Instance.Messages stays 0: messages go to the application's own messengers. These may be functions in Go,
+// and may not call this package.
 //
 // The error matches ErrUnsupported and names everything that is missing if the
 // device lacks Vulkan 1.2, the feature timelineSemaphore, a compute queue or, with Robust,

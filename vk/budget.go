@@ -2,8 +2,6 @@
 
 package vk
 
-// #cgo noescape vko_memory_budget
-// #cgo nocallback vko_memory_budget
 // #include "vko.h"
 import "C"
 

@@ -2,8 +2,6 @@
 
 package vk
 
-// #cgo noescape vko_memory_make_visible
-// #cgo nocallback vko_memory_make_visible
 // #include "vko.h"
 import "C"
 

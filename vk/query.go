@@ -2,8 +2,6 @@
 
 package vk
 
-// #cgo noescape vko_query_results
-// #cgo nocallback vko_query_results
 // #include "vko.h"
 import "C"
 

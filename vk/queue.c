@@ -101,12 +101,11 @@ static int32_t recycle_slots(vko_queue *q, int look, vko_fault *fault)
 {
 	const vko_device *d = q->d;
 	if (look && q->in_flight != NULL && q->in_flight->value > q->completed) {
-		uint64_t now;
-		int32_t r = vko_timeline_value(d, q->timeline, &now);
-		if (r < 0)
-			return vko_fail(fault, "vkGetSemaphoreCounterValue", r, "queue of family %u",
+		const vko_counter now = vko_timeline_value(d, q->timeline);
+		if (now.result < 0)
+			return vko_fail(fault, "vkGetSemaphoreCounterValue", now.result, "queue of family %u",
 				q->family.index);
-		q->completed = now;
+		q->completed = now.value;
 	}
 	while (q->in_flight != NULL && q->in_flight->value <= q->completed) {
 		slot *s = q->in_flight;

@@ -2,14 +2,6 @@
 
 package vk
 
-// #cgo noescape vko_queue_submit
-// #cgo nocallback vko_queue_submit
-// #cgo noescape vko_queue_order
-// #cgo nocallback vko_queue_order
-// #cgo noescape vko_queue_record
-// #cgo nocallback vko_queue_record
-// #cgo noescape vko_timeline_value
-// #cgo nocallback vko_timeline_value
 // #cgo noescape vko_scan
 // #cgo nocallback vko_scan
 // #include "vko.h"
@@ -41,6 +33,8 @@ type Queue struct {
 
 	mu lockrank.Mutex[lockrank.VulkanQueue] // guards the VkQueue, its command pool, and vko_queue except for the timeline
 	c  *C.vko_queue
+	// fault is that of the last call that failed; mu guards it. A variable of each call would be allocated.
+	fault C.vko_fault
 	// appLock is the application's lock of an adopted VkQueue, nil for a queue of this
 	// package. It is taken after mu.
 	appLock sync.Locker
@@ -184,18 +178,16 @@ func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64
 	if s != nil {
 		words = s.words
 	}
-	var f C.vko_fault
 	if err := q.enter(); err != nil {
 		return err
 	}
-	failed := C.vko_queue_submit(q.c,
+	defer q.leave()
+	if C.vko_queue_submit(q.c,
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)),
-		C.uint64_t(signal), &f)
-	q.leave()
-	if failed != 0 {
-		return q.device.fault("Queue.Submit", &f)
+		C.uint64_t(signal), &q.fault) != 0 {
+		return q.device.fault("Queue.Submit", &q.fault)
 	}
 	return nil
 }
@@ -204,16 +196,14 @@ func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64
 // work that others submit to the queue: later submissions begin after the waits, and the
 // signals come after earlier submissions.
 func (q *Queue) Order(waits, signals []SemaphoreValue) error {
-	var f C.vko_fault
 	if err := q.enter(); err != nil {
 		return err
 	}
-	failed := C.vko_queue_order(q.c,
+	defer q.leave()
+	if C.vko_queue_order(q.c,
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)), &f)
-	q.leave()
-	if failed != 0 {
-		return q.device.fault("Queue.Order", &f)
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)), &q.fault) != 0 {
+		return q.device.fault("Queue.Order", &q.fault)
 	}
 	return nil
 }
@@ -235,12 +225,12 @@ func (q *Queue) Completed() (uint64, error) {
 // value returns the current value of the timeline, or ErrorDeviceLost if that or any call before has shown the loss of
 // the device.
 func (q *Queue) value() (uint64, Result) {
-	var value C.uint64_t
-	r := q.device.noteLoss(Result(C.vko_timeline_value(q.device.c, C.vkoHandle(q.timeline), &value)))
+	now := C.vko_timeline_value(q.device.c, C.vkoHandle(q.timeline))
+	r := q.device.noteLoss(Result(now.result))
 	if q.device.lost.Load() {
 		r = ErrorDeviceLost
 	}
-	return uint64(value), r
+	return uint64(now.value), r
 }
 
 // waited returns r, the result of a wait for the timeline, or ErrorDeviceLost if the device is lost: waits may succeed

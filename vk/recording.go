@@ -18,15 +18,13 @@ import (
 // the stream, which must exist as long as it is executed, and is freed after Forget, or with the device. A
 // stream that Submit refuses is refused, and so is one that itself executes a recording.
 func (q *Queue) Record(s *Stream) (Recording, error) {
-	var f C.vko_fault
 	if err := q.enterPool(); err != nil {
 		return 0, err
 	}
+	defer q.leavePool()
 	var r C.uint64_t
-	failed := C.vko_queue_record(q.c, (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))), C.uint64_t(len(s.words)), &r, &f)
-	q.leavePool()
-	if failed != 0 {
-		return 0, q.device.fault("Queue.Record", &f)
+	if C.vko_queue_record(q.c, (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(s.words))), C.uint64_t(len(s.words)), &r, &q.fault) != 0 {
+		return 0, q.device.fault("Queue.Record", &q.fault)
 	}
 	return Recording(r), nil
 }

@@ -14,15 +14,19 @@ int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *o
 	return d->CreateSemaphore(d->handle, &info, NULL, out);
 }
 
-int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value)
+vko_counter vko_semaphore_value(const vko_device *d, vkoHandle semaphore)
 {
-	return d->GetSemaphoreCounterValue(d->handle, semaphore, value);
+	vko_counter now = { 0 };
+	now.result = d->GetSemaphoreCounterValue(d->handle, semaphore, &now.value);
+	return now;
 }
 
-int32_t vko_timeline_value(const vko_device *d, vkoHandle timeline, uint64_t *value)
+vko_counter vko_timeline_value(const vko_device *d, vkoHandle timeline)
 {
-	int32_t r = vko_semaphore_value(d, timeline, value);
-	return r == VKO_SUCCESS && *value == UINT64_MAX ? VKO_ERROR_DEVICE_LOST : r;
+	vko_counter now = vko_semaphore_value(d, timeline);
+	if (now.result == VKO_SUCCESS && now.value == UINT64_MAX)
+		now.result = VKO_ERROR_DEVICE_LOST;
+	return now;
 }
 
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,

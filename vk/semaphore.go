@@ -2,12 +2,6 @@
 
 package vk
 
-// #cgo noescape vko_semaphore_value
-// #cgo nocallback vko_semaphore_value
-// #cgo noescape vko_semaphore_wait
-// #cgo nocallback vko_semaphore_wait
-// #cgo noescape vko_semaphore_signal
-// #cgo nocallback vko_semaphore_signal
 // #include "vko.h"
 import "C"
 
@@ -134,9 +128,8 @@ func (d *Device) enterSemaphore(op string, s Semaphore) error {
 }
 
 func (d *Device) semaphoreValue(s Semaphore) (uint64, Result) {
-	var value C.uint64_t
-	r := C.vko_semaphore_value(d.c, C.vkoHandle(s), &value)
-	return uint64(value), d.noteLoss(Result(r))
+	now := C.vko_semaphore_value(d.c, C.vkoHandle(s))
+	return uint64(now.value), d.noteLoss(Result(now.result))
 }
 
 // waitSemaphore returns Success, Timeout or an error. A wait can fail for want of memory
@@ -163,12 +156,12 @@ func (d *Device) waitSemaphore(c *C.vko_device, s Semaphore, value uint64, timeo
 		if timeout >= 0 && begun.IsZero() {
 			begun = time.Now() // the wait failed at once instead of taking time
 		}
-		var now C.uint64_t
-		switch look := d.noteLoss(Result(C.vko_semaphore_value(c, C.vkoHandle(s), &now))); {
+		now := C.vko_semaphore_value(c, C.vkoHandle(s))
+		switch look := d.noteLoss(Result(now.result)); {
 		case look == ErrorDeviceLost:
 			return look
 		case look < 0:
-		case uint64(now) >= value:
+		case uint64(now.value) >= value:
 			return Success
 		default:
 			r = Timeout

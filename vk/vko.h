@@ -1,5 +1,6 @@
-// The C side of package vk. It never calls back into Go, so the Go files may declare the
-// hot functions noescape and nocallback.
+// The C side of package vk. It does not call back into Go itself, but a driver or layer that it calls
+// may: the messengers of an application that lends its instance can be functions in Go. So the Go files
+// declare nocallback only what calls neither.
 //
 // Functions that can fail return 0, or another value with the fault filled in; a failed
 // function has undone what it had begun.
@@ -401,13 +402,19 @@ int32_t vko_memory_make_visible(const vko_device *d, uint32_t to_device, const u
 
 void vko_yield(void);
 
-// semaphore.c; timelines. All give a VkResult.
+// semaphore.c; timelines. Those that return int32_t give a VkResult.
 
 int32_t vko_semaphore_create(const vko_device *d, uint64_t initial, vkoHandle *out);
-int32_t vko_semaphore_value(const vko_device *d, vkoHandle semaphore, uint64_t *value);
+// The value of a semaphore, and the VkResult of reading it. Go gets both without memory that C writes to,
+// which it would allocate each time.
+typedef struct vko_counter {
+	int32_t result;
+	uint64_t value;
+} vko_counter;
+vko_counter vko_semaphore_value(const vko_device *d, vkoHandle semaphore);
 // Like vko_semaphore_value, for the timeline of a queue. No submission signals UINT64_MAX there: a driver
 // that shows it with VK_SUCCESS has lost the device.
-int32_t vko_timeline_value(const vko_device *d, vkoHandle timeline, uint64_t *value);
+vko_counter vko_timeline_value(const vko_device *d, vkoHandle timeline);
 int32_t vko_semaphore_wait(const vko_device *d, vkoHandle semaphore, uint64_t value,
 	uint64_t nanoseconds);
 int32_t vko_semaphore_signal(const vko_device *d, vkoHandle semaphore, uint64_t value);
