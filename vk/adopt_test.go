@@ -747,3 +747,48 @@ func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
 		t.Errorf("WaitIdle returned %v, while the submission was under way: %v", err, early)
 	}
 }
+
+// Trim uses the command pool and not the VkQueue, whose lock the application may hold for long. It notes the loss of
+// the device as other calls do.
+func TestTrimOfAnAdoptedDevice(t *testing.T) {
+	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
+	a := adoptionOf(app)
+	i, err := Adopt(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	q, gate := d.Queues()[0], newTimeline(t, app, 0)
+	b, _ := newBlock(t, d, 16)
+	var s Stream
+	s.Fill(b.Buffer, 0, 64, 1)
+	if err := q.Submit(&s, nil, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, q, 1)
+	taken := &a.Queues[0].Locker.(*countingLocker).taken
+	before := *taken
+	if err := d.Trim(); err != nil || *taken != before || q.commandBuffers() != 0 {
+		t.Errorf("%v, the application's lock was taken %d times, %d command buffers are left", err, *taken-before, q.commandBuffers())
+	}
+	if err := app.Queues()[0].Order([]SemaphoreValue{{gate, 1}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Submit(&s, nil, nil, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.SignalSemaphore(q.timeline, math.MaxUint64); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Trim(); !errors.Is(err, ErrDeviceLost) || !d.lost.Load() {
+		t.Errorf("%v, noted: %v", err, d.lost.Load())
+	}
+	if err := app.SignalSemaphore(gate, 1); err != nil {
+		t.Fatal(err)
+	}
+}

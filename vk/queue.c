@@ -144,8 +144,8 @@ static slot *new_slot(vko_queue *q, vko_fault *fault)
 // Takes an idle slot, or makes one if all are in flight.
 static slot *take_slot(vko_queue *q, vko_fault *fault)
 {
-	if (recycle_slots(q, q->idle == NULL, fault) < 0)
-		return NULL;
+	// If the timeline cannot be read, all that were in flight count as that: the submission can still succeed.
+	recycle_slots(q, q->idle == NULL, fault);
 	slot *s = q->idle;
 	if (s == NULL)
 		return new_slot(q, fault);
@@ -156,9 +156,8 @@ static slot *take_slot(vko_queue *q, vko_fault *fault)
 int32_t vko_queue_trim(vko_queue *q, vko_fault *fault)
 {
 	const vko_device *d = q->d;
-	int32_t r = recycle_slots(q, 1, fault);
-	if (r < 0)
-		return r;
+	if (recycle_slots(q, 1, fault))
+		return 1;
 	for (slot *s = q->idle; s != NULL; s = s->next) {
 		d->FreeCommandBuffers(d->handle, q->command_pool, 1, &s->commands);
 		q->slots--;

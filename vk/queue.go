@@ -269,13 +269,12 @@ func (q *Queue) Wait(value uint64, timeout time.Duration) (done bool, err error)
 
 // trim frees the command buffers that nothing uses, and their memory.
 func (q *Queue) trim() error {
-	if err := q.enter(); err != nil {
+	if err := q.enterPool(); err != nil {
 		return err
 	}
-	defer q.leave()
-	var f C.vko_fault
-	if C.vko_queue_trim(q.c, &f) != 0 {
-		return faultError("Device.Trim", &f)
+	defer q.leavePool()
+	if C.vko_queue_trim(q.c, &q.fault) != 0 {
+		return q.device.fault("Device.Trim", &q.fault)
 	}
 	return nil
 }
