@@ -502,3 +502,15 @@ func TestConstantsAreVulkans(t *testing.T) {
 		}
 	}
 }
+
+// Vulkan does not allow to create a buffer that is larger than maxBufferSize, not even to ask for its memory types.
+func TestMemoryTypesOfABlockThatIsTooLarge(t *testing.T) {
+	d := openDevice(t, DeviceOptions{})
+	for name, types := range map[string]func(uint64) (uint32, error){
+		"BlockMemoryTypes": d.BlockMemoryTypes, "ExportableMemoryTypes": d.ExportableMemoryTypes,
+	} {
+		if _, err := types(d.Properties().Limits.MaxMemoryAllocationSize + 1); !errors.Is(err, ErrOutOfMemory) && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

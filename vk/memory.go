@@ -68,7 +68,7 @@ func (d *Device) DestroyBlock(b Block) {
 }
 
 // BlockMemoryTypes returns the memory types that a block of that size can have: bit k
-// stands for type k.
+// stands for type k. The error matches ErrOutOfMemory if no single block can be that large.
 func (d *Device) BlockMemoryTypes(size uint64) (bits uint32, err error) {
 	return d.memoryTypes("Device.BlockMemoryTypes", size, 0)
 }
@@ -81,6 +81,9 @@ func (d *Device) memoryTypes(op string, size uint64, handleType uint32) (bits ui
 	defer d.leave()
 	if size == 0 {
 		return 0, invalid(op, "no bytes")
+	}
+	if most := d.Properties().Limits.MaxMemoryAllocationSize; size > most {
+		return 0, check("vkCreateBuffer", ErrorOutOfDeviceMemory, "%d bytes, where a buffer has at most %d", size, most)
 	}
 	buffer, _, bits, err := d.createBuffer(size, handleType)
 	if err != nil {
