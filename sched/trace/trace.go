@@ -241,6 +241,8 @@ func (tr *Trace) lossLocked() error {
 // stopLocked ends the trace that runs, when all commands that are traced have left their records.
 func (tr *Trace) stopLocked() {
 	tr.ending = true
+	// Deferred, because submitLocked may not return: then the trace can be stopped again.
+	defer func() { tr.ending = false }()
 	tr.stampLocked(false)
 	tr.submitLocked()
 	for tr.stamps.live > 0 {
@@ -248,7 +250,7 @@ func (tr *Trace) stopLocked() {
 	}
 	tr.stopping = true
 	tr.flushLocked()
-	tr.running, tr.ending = false, false
+	tr.running = false
 }
 
 // submitLocked submits what is pending, and releases the lock for that.

@@ -97,7 +97,8 @@ func TestStopSubmitsWhatIsTracedAndWaitsForIt(t *testing.T) {
 	r.end()
 }
 
-// A submission for a trace that stops can end tasks, whose observers may end the goroutine.
+// A submission for a trace that stops can end tasks, whose observers may end the goroutine. Then the trace can be stopped
+// again.
 func TestGoroutineThatEndsDuringAStopHoldsNoLock(t *testing.T) {
 	r := newRig(t)
 	r.start()
@@ -116,6 +117,9 @@ func TestGoroutineThatEndsDuringAStopHoldsNoLock(t *testing.T) {
 	<-over
 	r.submitting = submit
 	r.end0(task)
+	if err := r.trace.StopTrace(); err != nil {
+		t.Errorf("second stop: %v", err)
+	}
 	r.end()
 	r.has(1)
 }
