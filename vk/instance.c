@@ -83,8 +83,7 @@ static int32_t require_validation(const global_functions *g, vko_fault *fault)
 	return 0;
 }
 
-static int32_t resolve_global(vko_get_proc get, global_functions *g, uint32_t *version,
-	vko_fault *fault)
+static int32_t resolve_global(vko_get_proc get, global_functions *g, vko_fault *fault)
 {
 	RESOLVE(g->EnumerateInstanceVersion, get, NULL, "vkEnumerateInstanceVersion");
 	RESOLVE(g->EnumerateInstanceLayerProperties, get, NULL, "vkEnumerateInstanceLayerProperties");
@@ -96,13 +95,13 @@ static int32_t resolve_global(vko_get_proc get, global_functions *g, uint32_t *v
 		return vko_fail(fault, "vkGetInstanceProcAddr", VKO_ERROR_INITIALIZATION_FAILED,
 			"the loader lacks vkCreateInstance");
 	// A Vulkan 1.0 loader does not have vkEnumerateInstanceVersion.
-	*version = 1u << 22;
+	uint32_t version = 1u << 22;
 	if (g->EnumerateInstanceVersion != NULL) {
-		int32_t r = g->EnumerateInstanceVersion(version);
+		int32_t r = g->EnumerateInstanceVersion(&version);
 		if (r < 0)
 			return vko_fail(fault, "vkEnumerateInstanceVersion", r, "%s", "");
 	}
-	if (*version < API_1_1)
+	if (version < API_1_1)
 		return vko_fail(fault, "vkCreateInstance", VKO_ERROR_INCOMPATIBLE_DRIVER,
 			"the loader speaks only Vulkan 1.0");
 	return 0;
@@ -140,8 +139,7 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 	vko_get_proc get;
 	memcpy(&get, &get_instance_proc_addr, sizeof get);
 	global_functions g;
-	uint32_t version;
-	if (resolve_global(get, &g, &version, fault))
+	if (resolve_global(get, &g, fault))
 		return 1;
 	if (messages != NULL && require_validation(&g, fault))
 		return 1;
@@ -194,7 +192,6 @@ int32_t vko_instance_create(uintptr_t get_instance_proc_addr, const char *applic
 	vko_instance *i = calloc(1, sizeof *i);
 	if (i == NULL)
 		return vko_fail(fault, "vkCreateInstance", VKO_ERROR_OUT_OF_HOST_MEMORY, "%s", "");
-	i->version = version;
 	i->GetInstanceProcAddr = get;
 	int32_t r = g.CreateInstance(&info, NULL, &i->handle);
 	if (r < 0) {

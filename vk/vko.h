@@ -69,7 +69,6 @@ typedef void *(VKO_CALL *vko_get_proc)(void *handle, const char *name);
 
 typedef struct vko_instance {
 	void *handle;
-	uint32_t version; // the loader's
 	vko_get_proc GetInstanceProcAddr;
 	vko_get_proc GetDeviceProcAddr;
 	int32_t(VKO_CALL *EnumeratePhysicalDevices)(void *instance, uint32_t *count, void **devices);
