@@ -53,7 +53,8 @@ func (d vulkanDevice) Submit(queue int, s *vk.Stream, waits []timeline.Point, fo
 	if len(waits) == 0 {
 		return queues[queue].Submit(s, foreign.Waits, foreign.Signals, signal)
 	}
-	semaphores := make([]vk.SemaphoreValue, 0, len(waits)+len(foreign.Waits))
+	var few [8]vk.SemaphoreValue
+	semaphores := few[:0]
 	for _, p := range waits {
 		semaphores = append(semaphores, vk.SemaphoreValue{Semaphore: queues[p.Queue].Timeline(), Value: p.Value})
 	}

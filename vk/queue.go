@@ -33,8 +33,10 @@ type Queue struct {
 
 	mu lockrank.Mutex[lockrank.VulkanQueue] // guards the VkQueue, its command pool, and vko_queue except for the timeline
 	c  *C.vko_queue
-	// fault is that of the last call that failed; mu guards it. A variable of each call would be allocated.
-	fault C.vko_fault
+	// waits and signals are those of the last submission, and fault is that of the last call that failed; mu guards them.
+	// What C is given would be allocated for each call if it were the caller's.
+	waits, signals []SemaphoreValue
+	fault          C.vko_fault
 	// appLock is the application's lock of an adopted VkQueue, nil for a queue of this
 	// package. It is taken after mu.
 	appLock sync.Locker
@@ -182,14 +184,20 @@ func (q *Queue) Submit(s *Stream, waits, signals []SemaphoreValue, signal uint64
 		return err
 	}
 	defer q.leave()
+	q.keep(waits, signals)
 	if C.vko_queue_submit(q.c,
 		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(words))), C.uint64_t(len(words)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(q.waits))), C.uint32_t(len(q.waits)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(q.signals))), C.uint32_t(len(q.signals)),
 		C.uint64_t(signal), &q.fault) != 0 {
 		return q.device.fault("Queue.Submit", &q.fault)
 	}
 	return nil
+}
+
+// keep keeps a submission's semaphores for C.
+func (q *Queue) keep(waits, signals []SemaphoreValue) {
+	q.waits, q.signals = append(q.waits[:0], waits...), append(q.signals[:0], signals...)
 }
 
 // Order makes an empty submission that leaves the queue's own timeline alone. It orders
@@ -200,9 +208,10 @@ func (q *Queue) Order(waits, signals []SemaphoreValue) error {
 		return err
 	}
 	defer q.leave()
+	q.keep(waits, signals)
 	if C.vko_queue_order(q.c,
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(waits))), C.uint32_t(len(waits)),
-		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(signals))), C.uint32_t(len(signals)), &q.fault) != 0 {
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(q.waits))), C.uint32_t(len(q.waits)),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(q.signals))), C.uint32_t(len(q.signals)), &q.fault) != 0 {
 		return q.device.fault("Queue.Order", &q.fault)
 	}
 	return nil
