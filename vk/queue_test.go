@@ -690,3 +690,28 @@ func TestSubmissionSurvivesGarbageCollection(t *testing.T) {
 		}
 	})
 }
+
+// The caller's lists of semaphores stay where they are, on its stack for instance.
+func TestSubmissionsWithSemaphoresDoNotAllocate(t *testing.T) {
+	d := openWithoutValidation(t, DeviceOptions{})
+	q, reached, raised := d.Queues()[0], newTimeline(t, d, 5), newTimeline(t, d, 0)
+	var value uint64
+	allocations := testing.AllocsPerRun(100, func() {
+		value++
+		waits, signals := [...]SemaphoreValue{{reached, 5}}, [...]SemaphoreValue{{raised, 2 * value}}
+		order := [...]SemaphoreValue{{raised, 2*value + 1}}
+		if q.Submit(nil, waits[:], signals[:], value) != nil || q.Order(waits[:], order[:]) != nil {
+			t.Error("failed")
+		}
+		if done, err := q.Wait(value, time.Minute); !done || err != nil {
+			t.Error("not complete:", err)
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations", allocations)
+	}
+	if err := d.WaitIdle(); err != nil {
+		t.Error(err)
+	}
+	checkSemaphore(t, d, raised, 2*value+1)
+}
