@@ -66,14 +66,15 @@ func (d *Device) checkTimestamps() error {
 	return nil
 }
 
-// clock returns the queue whose clock Calibrate reads, nil if none has timestamps.
-func (d *Device) clock() *Queue {
+// clock returns the queue whose clock Calibrate reads: the first of those whose timestamps have the most bits, because those of
+// others can be extended to as many (see Calibration.Extend). It is nil if none has timestamps.
+func (d *Device) clock() (most *Queue) {
 	for _, q := range d.queues {
-		if q.bits != 0 {
-			return q
+		if q.bits > 0 && (most == nil || q.bits > most.bits) {
+			most = q
 		}
 	}
-	return nil
+	return most
 }
 
 // DestroyQueryPool destroys a pool of this device. Nothing in flight may write to it.

@@ -227,3 +227,18 @@ func TestAdoptedDeviceIsCalibrated(t *testing.T) {
 		t.Errorf("%d command buffers, want one for samples and one for the submission", n)
 	}
 }
+
+func TestClockIsOfTheQueueWhoseTimestampsHaveTheMostBits(t *testing.T) {
+	for _, c := range []struct {
+		bits []int
+		want int
+	}{{nil, -1}, {[]int{0, 0}, -1}, {[]int{36}, 0}, {[]int{0, 36, 64, 64, 40}, 2}, {[]int{64, 36}, 0}} {
+		d := &Device{}
+		for _, bits := range c.bits {
+			d.queues = append(d.queues, &Queue{bits: bits})
+		}
+		if got := slices.Index(d.queues, d.clock()); got != c.want {
+			t.Errorf("of queues with %d bits it is that of number %d, want %d", c.bits, got, c.want)
+		}
+	}
+}
