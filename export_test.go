@@ -34,6 +34,7 @@ var (
 	TraitsOf     = traitsOf
 	DistinctUIDs = distinctUIDs
 	VulkanError  = vulkanError
+	Fills        = fills
 )
 
 // Orphans returns the number of regions of ended tasks that the runtime keeps for their children.

@@ -172,8 +172,10 @@ type sharedKernel struct {
 	name string
 	// shader is nil for a kernel that has only a Host variant.
 	shader *kernel.Kernel
-	host   func(*HostCall) error
-	closed atomic.Bool
+	// accepted has, for each value argument, the type that checkValue has accepted last, so that it looks at a type once.
+	accepted []atomic.Pointer[reflect.Type]
+	host     func(*HostCall) error
+	closed   atomic.Bool
 }
 
 // Name returns the kernel's label.
@@ -241,6 +243,7 @@ func (rt *Runtime) newKernel(src KernelSource) (*sharedKernel, error) {
 		if k.shader, err = kernel.New(k.name, src.SPIRV, entry, src.Specialize); err != nil {
 			return nil, err
 		}
+		k.accepted = make([]atomic.Pointer[reflect.Type], len(k.shader.Values()))
 		if rt.validator != nil {
 			if err := rt.validator.check(k.name, src.SPIRV); err != nil {
 				return nil, err

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/shaders"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // The member of push constants that tells a kernel where its argument begins counts elements: it cannot move what
@@ -86,6 +89,51 @@ func TestSizesFollowSpecializationConstants(t *testing.T) {
 	}
 	_, err := rt.NewKernel(vkomp.KernelSource{Name: "special", SPIRV: specialSPIRV, Specialize: map[uint32]uint32{1: 0}})
 	refused(t, "no invocations", err, vkomp.ErrInvalidLaunch, "a workgroup of 0×1×1")
+}
+
+// Values in the wrong order often have the right sizes. Their bits would be taken for other numbers.
+func TestValueOfAnotherKindThanThePushConstants(t *testing.T) {
+	inModes(t, func(t *testing.T, rt *vkomp.Runtime) {
+		k := newKernel(t, rt, shaders.Saxpy)
+		x, y := []float32{1, 2}, []float32{3, 4}
+		run := func(values ...vkomp.Arg) error {
+			args := append([]vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}, values...)
+			return rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: len(x)}, Args: args})
+		}
+		n, a := vkomp.Value(uint32(len(x))), vkomp.Value[float32](2)
+		refused(t, "the wrong order", run(a, n), vkomp.ErrInvalidLaunch, "value 0 is of type float32", `push-constant member "n"`, "is of kind uint")
+		refused(t, "an integer factor", run(n, vkomp.Value(2)), vkomp.ErrInvalidLaunch, "8 bytes")
+		refused(t, "an integer factor of 4 bytes", run(n, vkomp.Value(int32(2))), vkomp.ErrInvalidLaunch, "value 1 is of type int32", `push-constant member "a"`, "is of kind float")
+		refused(t, "one more", run(n, a, a), vkomp.ErrInvalidLaunch, "takes 2 values")
+		must(t, run(n, a))
+		if want := []float32{5, 8}; !slices.Equal(y, want) {
+			t.Errorf("y = %v, want %v", y, want)
+		}
+	})
+}
+
+func TestKindsOfValuesThatFillPushConstants(t *testing.T) {
+	type number float32
+	type pair struct{ n, m uint32 }
+	float, half, uint, address := spirv.Member{Kind: spirv.ScalarFloat, Width: 4}, spirv.Member{Kind: spirv.ScalarFloat, Width: 2},
+		spirv.Member{Kind: spirv.ScalarUint, Width: 4}, spirv.Member{Kind: spirv.ScalarAddress, Width: 8}
+	for _, c := range []struct {
+		value any
+		spirv.Member
+		want bool
+	}{
+		{float32(1), float, true}, {number(1), float, true}, {[2][2]float32{}, float, true}, {pair{}, float, true}, {[4]byte{}, float, true}, {uint64(1), float, true},
+		{uint32(1), float, false}, {int32(1), float, false}, {[3]uint32{}, float, false},
+		{uint16(1), half, true},
+		{int32(1), uint, true}, {uint32(1), uint, true}, {pair{}, uint, true},
+		{float32(1), uint, false}, {number(1), uint, false}, {[2]float32{}, uint, false},
+		{uint64(1), address, true}, {uintptr(1), address, true}, {float64(1), address, false},
+		{float32(1), spirv.Member{}, true}, {uint32(1), spirv.Member{}, true},
+	} {
+		if got := vkomp.Fills(reflect.TypeOf(c.value), &c.Member); got != c.want {
+			t.Errorf("%T for %v of %d bytes: %v, want %v", c.value, c.Kind, c.Width, got, c.want)
+		}
+	}
 }
 
 // A kernel that accesses an argument cannot have one without elements, whether it is launched on a device or runs

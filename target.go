@@ -165,7 +165,7 @@ func (rt *Runtime) evaluate(c *current, passed *clauses, t *Target, args []Arg, 
 		return nil, err
 	}
 	passed.Kernel, passed.Structured = k.shader, true
-	return s, passed.arguments(args, d)
+	return s, passed.arguments(k, args, d)
 }
 
 // kernelOf returns the construct's kernel, and its label: the kernel's name if it has none.

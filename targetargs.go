@@ -2,11 +2,13 @@ package vkomp
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched"
 	"github.com/vkomp/vkomp/tasks"
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 func checkArgs(args []Arg, labels *itemLabels) error {
@@ -18,8 +20,44 @@ func checkArgs(args []Arg, labels *itemLabels) error {
 	return nil
 }
 
-// arguments evaluates the arguments of a target region on d, which is not the initial device.
-func (c *clauses) arguments(args []Arg, d *device) error {
+// checkValue returns an error if the value of a type has integers where the kernel has floating-point numbers, or the other way
+// round, in the push constants that value argument i fills. How many values there are, and their sizes, are checked with the
+// launch. t is nil for a value whose type is not known.
+func (k *sharedKernel) checkValue(i int, t reflect.Type) error {
+	if i >= len(k.accepted) || t == nil {
+		return nil
+	}
+	if last := k.accepted[i].Load(); last != nil && *last == t {
+		return nil
+	}
+	if m := &k.shader.Values()[i]; !fills(t, m) {
+		return fmt.Errorf("%w: value %d is of type %s, push-constant member %q of kernel %q is of kind %v", ErrInvalidLaunch, i, t, m.Name, k.name, m.Kind)
+	}
+	accepted := t // allocated only here
+	k.accepted[i].Store(&accepted)
+	return nil
+}
+
+// fills reports whether values of a type can be meant for a push-constant member, by the kind of their scalars where these are
+// of the same size. Go has no floating-point numbers of less than 4 bytes: a program passes their bits as integers.
+func fills(t reflect.Type, m *spirv.Member) bool {
+	for t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	if t.Size() != uintptr(m.Width) || m.Width < 4 {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Float32, reflect.Float64:
+		return m.Kind == spirv.ScalarFloat
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return m.Kind != spirv.ScalarFloat
+	}
+	return true
+}
+
+// arguments evaluates the arguments of a target region that runs k on d, which is not the initial device.
+func (c *clauses) arguments(k *sharedKernel, args []Arg, d *device) error {
 	total, bound := 0, false
 	for i := range args {
 		switch a := &args[i]; {
@@ -62,6 +100,11 @@ func (c *clauses) arguments(args []Arg, d *device) error {
 			c.Addresses = append(c.Addresses, sched.Address{Value: len(c.Values), Map: item})
 		}
 		if a.isValue() {
+			if a.kind == argValue {
+				if err := k.checkValue(len(c.Values), a.at.elem); err != nil {
+					return err
+				}
+			}
 			from := len(c.bytes)
 			c.bytes = append(c.bytes, a.bytes()...)
 			c.Values = append(c.Values, c.bytes[from:len(c.bytes):len(c.bytes)])

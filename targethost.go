@@ -100,7 +100,13 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		var few [16][]byte
 		values := few[:0]
 		for i := range call.values { // args may be on a stack, which values must not refer to
-			values = append(values, call.values[i].bytes())
+			a := &call.values[i]
+			if a.kind == argValue {
+				if err := k.checkValue(i, a.at.elem); err != nil {
+					return false, err
+				}
+			}
+			values = append(values, a.bytes())
 		}
 		if err := k.shader.Fits(nil, sizes, values); err != nil {
 			return false, err
