@@ -116,23 +116,45 @@ func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 }
 
 // followSetsLocked collects the tasks on which n depends in the whole history of a location of
-// another scope. Exclusion between scopes is enforced as an order.
+// another scope: those of the newest set with such tasks, which follow those of all sets before.
+// Exclusion between scopes is enforced as an order.
 func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
-	for a := l.older; a != nil; a = a.next {
-		if a.node.seq >= before {
-			return // all further ones are newer
-		}
-		if afar(a.class, c) {
-			s.meetLocked(a.node, n)
-		}
-	}
-	for _, set := range [...]*access{l.prev, l.cur} {
+	for _, set := range [...]*access{l.cur, l.prev} {
+		met := false
 		for a := set; a != nil && afar(a.class, c); a = a.next {
 			if a.node.seq < before {
 				s.meetLocked(a.node, n)
+				met = true
 			}
 		}
+		if met {
+			return
+		}
 	}
+	var met *access
+	for a := l.newestOlderBefore(before); a != nil; a = a.prev {
+		if met != nil && (met.class != a.class || met.class == classOut) {
+			return
+		}
+		if afar(a.class, c) {
+			s.meetLocked(a.node, n)
+			met = a
+		}
+	}
+}
+
+// newestOlderBefore returns the newest of the older accesses of tasks generated before that number, or nil. It looks
+// from both ends, because it is near one of them.
+func (l *location) newestOlderBefore(before uint64) *access {
+	for oldest, newest := l.older, l.newestOlder; newest != nil; oldest, newest = oldest.next, newest.prev {
+		switch {
+		case newest.node.seq < before:
+			return newest
+		case oldest.node.seq >= before:
+			return oldest.prev
+		}
+	}
+	return nil
 }
 
 // afar is ordered for tasks of different scopes.

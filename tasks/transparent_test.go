@@ -834,6 +834,34 @@ func TestRetiredHistoryIsThatBeforeTheImportingTask(t *testing.T) {
 	}
 }
 
+// A child of an importing task has edges from the newest tasks before its parent, which follow those before them, however
+// many of these are kept for the children of other importing tasks.
+func TestImportedChildHasNoImpliedEdges(t *testing.T) {
+	s := newScript()
+	outer := s.scope
+	read := func(label string) { s.add(Task{Label: label, Depend: s.use(DependIn, "x")}) }
+	write := func(label string) { s.add(Task{Label: label, Depend: s.use(DependInOut, "x")}) }
+	var inners []*Scope
+	for range 5 {
+		s.scope = outer
+		write("w")
+		read("r")
+		read("r")
+		s.inner("p", Import, Task{})
+		inners = append(inners, s.scope)
+	}
+	for i, inner := range inners {
+		s.scope = inner
+		edges := s.graph.Counts().Edges
+		read("c")
+		write("d")
+		// From the writer before to the reader, and from the two readers and c to the writer.
+		if made := s.graph.Counts().Edges - edges; made != 4 {
+			t.Errorf("the children of task %d have %d edges, want 4", i, made)
+		}
+	}
+}
+
 // A later reader of the same storage can replace an earlier one among the predecessors of a
 // writer. It must not for the children of an importing task that was generated between the two,
 // which do not depend on the later one.
