@@ -114,7 +114,7 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 		if !allMemoryFollows {
 			return
 		}
-		for l := s.locations.after; l != nil && l != &s.locations; l = l.after {
+		for l := s.locations.after; l != nil && l != &s.locations && l.epoch == s.epoch; l = l.after {
 			s.followOnLocked(n, l, classOut)
 		}
 		s.failedStorage.failDependentLocked(n, everywhere, classOut, n.seq)

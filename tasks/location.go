@@ -44,7 +44,7 @@ type location struct {
 	// gave is the last former holder, if the graph is kept.
 	gave *Node
 
-	// after and before link the locations of the scope.
+	// after and before link the locations of the scope. Those of its epoch come first.
 	after, before *location
 }
 
@@ -206,6 +206,8 @@ func (a *access) joinLocked(s *Scope) {
 	if l.epoch != s.epoch {
 		s.supersedeLocked(l)
 		l.epoch = s.epoch
+		l.unlink()
+		l.link(&s.locations)
 	}
 	if l.cur == nil || a.class == classOut || l.class != a.class {
 		if s.onlookers > 0 {
