@@ -67,7 +67,6 @@ type device struct {
 
 // task is a task of the runtime.
 type task struct {
-	index  int32
 	parent int32
 	id     ompt.ID
 	label  string
@@ -78,7 +77,6 @@ type task struct {
 
 // region is a target region.
 type region struct {
-	index      int32
 	task       int32
 	id         ompt.ID
 	kind       ompt.TargetKind
@@ -107,8 +105,8 @@ type openOp struct {
 // run is the time from the begin to the end of a task's body; bodies of other tasks may
 // run inside it.
 type run struct {
-	index, task, parent int32
-	begin, end          time.Duration
+	task, parent int32
+	begin, end   time.Duration
 }
 
 // wait is a wait of a task, and the run of its body that it is in, if any.
@@ -324,7 +322,7 @@ func (c *Collector) taskSchedule(e ompt.TaskScheduleEvent) {
 	if next == nil || next.run != none || next.status != 0 || next.flags&(ompt.TaskInitial|ompt.TaskImplicit) != 0 || !c.room() {
 		return
 	}
-	*c.runs.add() = run{index: int32(c.runs.len - 1), task: indexOf(e.NextTask), parent: outer, begin: c.now(), end: never}
+	*c.runs.add() = run{task: indexOf(e.NextTask), parent: outer, begin: c.now(), end: never}
 	next.run = int32(c.runs.len - 1)
 }
 

@@ -95,19 +95,19 @@ func (c *Collector) history(now time.Duration) history {
 	return history{
 		start: c.start, now: now, dropped: c.dropped,
 		devices: append([]device(nil), c.devices...), problems: append([]string(nil), c.problems...),
-		tasks: unpack(&c.tasks, func(i int32, t *packedTask) task {
-			return task{index: i, parent: t.parent, id: t.id, label: name[t.label], flags: t.flags, ended: t.ended, status: t.status}
+		tasks: unpack(&c.tasks, func(t *packedTask) task {
+			return task{parent: t.parent, id: t.id, label: name[t.label], flags: t.flags, ended: t.ended, status: t.status}
 		}),
-		regions: unpack(&c.regions, func(i int32, r *packedRegion) region {
-			return region{index: i, task: r.task, id: r.id, kind: r.kind, device: int(r.device), label: name[r.label], begin: r.begin, end: r.end}
+		regions: unpack(&c.regions, func(r *packedRegion) region {
+			return region{task: r.task, id: r.id, kind: r.kind, device: int(r.device), label: name[r.label], begin: r.begin, end: r.end}
 		}),
-		ops: unpack(&c.ops, func(_ int32, o *packedOp) op {
+		ops: unpack(&c.ops, func(o *packedOp) op {
 			return op{
 				task: o.task, region: o.region, id: o.id, dataOp: o.dataOp, src: int(o.src), dest: int(o.dest),
 				bytes: o.bytes, teams: o.teams, label: name[o.label], begin: o.begin, end: o.end,
 			}
 		}),
-		records: unpack(&c.records, func(_ int32, r *packedRecord) record {
+		records: unpack(&c.records, func(r *packedRecord) record {
 			return record{
 				device: int(r.device), queue: int(r.queue), region: r.region, op: r.op, dataOp: r.dataOp, src: int(r.src), dest: int(r.dest),
 				bytes: r.bytes, teams: r.teams, label: name[r.label], begin: r.begin, end: r.end,
@@ -118,11 +118,11 @@ func (c *Collector) history(now time.Duration) history {
 }
 
 // unpack returns the entries of a list of packed ones.
-func unpack[P, T any](l *list[P], one func(int32, *P) T) []T {
+func unpack[P, T any](l *list[P], one func(*P) T) []T {
 	whole := make([]T, 0, l.len)
 	for _, c := range l.chunks {
 		for k := range c {
-			whole = append(whole, one(int32(len(whole)), &c[k]))
+			whole = append(whole, one(&c[k]))
 		}
 	}
 	return whole

@@ -186,11 +186,11 @@ func TestReportNeedsNothingElse(t *testing.T) {
 func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	h := history{tasks: make([]task, mostNodes+1), now: time.Second, dropped: 7, problems: []string{"it broke"}}
 	for i := range h.tasks {
-		h.tasks[i] = task{index: int32(i), parent: none, id: ompt.ID(i + 1), label: fmt.Sprint("task ", i), ended: never}
+		h.tasks[i] = task{parent: none, id: ompt.ID(i + 1), label: fmt.Sprint("task ", i), ended: never}
 		if i > 0 {
 			h.edges = append(h.edges, edge{int32(i - 1), int32(i)})
 		}
-		h.runs = append(h.runs, run{index: int32(i), task: int32(i), parent: none, begin: time.Duration(i), end: time.Duration(i + 1)})
+		h.runs = append(h.runs, run{task: int32(i), parent: none, begin: time.Duration(i), end: time.Duration(i + 1)})
 	}
 	made := page(t, newTrace(h), "many")
 	for _, want := range []string{
@@ -207,7 +207,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	// If there is one box more than the limit, the last is left out.
 	h = history{runs: make([]run, mostSlices+1), tasks: []task{{parent: none}}, now: time.Second}
 	for i := range h.runs {
-		h.runs[i] = run{index: int32(i), parent: none, begin: time.Duration(i), end: time.Duration(i + 1)}
+		h.runs[i] = run{parent: none, begin: time.Duration(i), end: time.Duration(i + 1)}
 	}
 	made = page(t, newTrace(h), "many boxes")
 	if want := fmt.Sprintf("the first %d of %d boxes", mostSlices, mostSlices+1); !strings.Contains(made, want) {
