@@ -223,6 +223,67 @@ func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T
 	}
 }
 
+// A callback of a wait ends its goroutine, with each of the events in turn. Each region and each wait in it that has begun
+// ends once, and a taskgroup whose body has returned waits for its tasks, which run.
+func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
+	type event struct {
+		wait bool
+		kind ompt.SyncRegion
+		end  ompt.ScopeEndpoint
+	}
+	for _, races := range []bool{false, true} {
+		for leaves := 1; leaves <= 8; leaves++ {
+			t.Run(fmt.Sprintf("event %d, race %v", leaves, races), func(t *testing.T) {
+				var mu sync.Mutex
+				var calls, ran int
+				heard := make(map[event]int)
+				hear := func(wait bool) func(ompt.SyncRegionEvent) {
+					return func(e ompt.SyncRegionEvent) {
+						mu.Lock()
+						heard[event{wait, e.Kind, e.Endpoint}]++
+						calls++
+						leave := calls == leaves
+						mu.Unlock()
+						if leave {
+							runtime.Goexit()
+						}
+					}
+				}
+				rt, err := vkomp.Open(vkomp.Options{Race: races, Tool: ompt.Callbacks{SyncRegion: hear(false), SyncRegionWait: hear(true)}})
+				must(t, err)
+				defer rt.Close() // its error is that of the callback
+				begun := false
+				for _, f := range []func(){
+					func() {
+						_ = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+							begun = true
+							return rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { ran++; return nil }})
+						})
+					},
+					func() { _ = rt.Taskwait(t.Context()) },
+				} {
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						f()
+					}()
+					<-over
+				}
+				if begun && ran != 1 {
+					t.Errorf("the task of the taskgroup ran %d times", ran)
+				}
+				for e, n := range heard {
+					other := e
+					other.end = ompt.ScopeBegin + ompt.ScopeEnd - e.end
+					if n != 1 || heard[other] != 1 {
+						t.Errorf("wait %v of %v: %d times %v, and %d times the other end", e.wait, e.kind, n, e.end, heard[other])
+					}
+				}
+			})
+		}
+	}
+}
+
 // Tools that hear of tasks and of no operations: their observers' records are used again by other tasks at once,
 // which the race detector watches.
 func TestToolOfSchedulesAmongManyTasks(t *testing.T) {

@@ -230,7 +230,14 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 		return nil
 	}
 	defer func() {
+		begun := false
+		defer func() {
+			if !begun {
+				group.Leave(ctx, c.place) // a callback of the tool has ended the goroutine
+			}
+		}()
 		region.Begin()
+		begun = true
 		ending, reporting := rt.reportWhile(ctx, wait)
 		region.End(ctx, ending)
 		if group.Cancelled() && !outer.Cancelled() && tasks.OnlyCancelled(err) {

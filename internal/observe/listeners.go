@@ -160,13 +160,27 @@ type Waiting struct {
 	begun     Notes
 }
 
-// Region announces a region in which a task waits for others.
+// Region announces a region in which a task waits for others. If a listener ends the goroutine, the region ends.
 func (ls *Listeners) Region(w Wait) Waiting {
+	left := true
+	defer func() {
+		if left {
+			ls.regionEnds(w)
+		}
+	}()
 	for i, l := range ls.all {
 		w.slot = ls.slots[i]
 		l.RegionBegins(w)
 	}
+	left = false
 	return Waiting{listeners: ls, wait: w}
+}
+
+func (ls *Listeners) regionEnds(w Wait) {
+	for i, l := range ls.all {
+		w.slot = ls.slots[i]
+		l.RegionEnds(w)
+	}
 }
 
 // Group announces the taskgroup to which the region belongs, and returns its notes, or nil.
@@ -183,15 +197,24 @@ func (w *Waiting) Group() *Notes {
 	return n
 }
 
-// Begin announces that the wait begins.
+// Begin announces that the wait begins. If a listener ends the goroutine, the wait is given up, and the region ends.
 func (w *Waiting) Begin() {
 	if w.listeners == nil {
 		return
 	}
+	left := true
+	defer func() {
+		if left {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			w.End(ctx, ctx.Err())
+		}
+	}()
 	for i, l := range w.listeners.all {
 		w.wait.slot = w.listeners.slots[i]
 		w.begun[w.wait.slot] = l.WaitBegins(w.wait)
 	}
+	left = false
 }
 
 // End announces the outcome of the wait, and the end of the region.
@@ -199,10 +222,11 @@ func (w *Waiting) End(ctx context.Context, err error) {
 	if w.listeners == nil {
 		return
 	}
+	// Deferred, because a listener may end the goroutine.
+	defer w.listeners.regionEnds(w.wait)
 	for i, l := range w.listeners.all {
 		w.wait.slot = w.listeners.slots[i]
 		l.WaitEnds(ctx, w.wait, w.begun[w.wait.slot], err)
-		l.RegionEnds(w.wait)
 	}
 }
 
