@@ -284,6 +284,75 @@ func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
 	}
 }
 
+// A callback of a memory routine ends its goroutine, with each of the events in turn. Each task and each operation that
+// has begun ends once, and memory is freed of which the tool has been told so.
+func TestToolHearsTheEndOfRoutinesWhenACallbackEndsItsGoroutine(t *testing.T) {
+	for leaves := 1; leaves <= 18; leaves++ {
+		calls := 0
+		called := func() {
+			if calls++; calls == leaves {
+				runtime.Goexit()
+			}
+		}
+		// live are the tasks that have not ended, open the operations.
+		live, open, deletions := make(map[*ompt.Data]bool), make(map[ompt.ID]bool), 0
+		rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{
+			TaskCreate: func(e ompt.TaskCreateEvent) {
+				live[e.NewTask] = true
+				called()
+			},
+			TaskSchedule: func(e ompt.TaskScheduleEvent) {
+				if e.PriorStatus == ompt.TaskComplete || e.PriorStatus == ompt.TaskCancel {
+					if !live[e.PriorTask] {
+						t.Errorf("event %d: a task ends twice", leaves)
+					}
+					delete(live, e.PriorTask)
+				}
+				called()
+			},
+			TargetDataOpEMI: func(e ompt.TargetDataOpEMIEvent) {
+				switch {
+				case e.Endpoint == ompt.ScopeBegin:
+					open[*e.HostOpID] = true
+					if e.Type == ompt.TargetDataDelete {
+						deletions++
+					}
+				case e.Endpoint == ompt.ScopeEnd:
+					if !open[*e.HostOpID] {
+						t.Errorf("event %d: the operation %v ends twice", leaves, e.Type)
+					}
+					delete(open, *e.HostOpID)
+				}
+				called()
+			},
+		}})
+		must(t, err)
+		d := rt.DefaultDevice(t.Context())
+		var p vkomp.DevicePtr
+		x := vkomp.HostPtr(constant(100, 1))
+		for _, f := range []func() error{
+			func() (err error) { p, err = d.Alloc(t.Context(), 400); return err },
+			func() error { return d.AssociatePtr(t.Context(), x, p, 400, 0) },
+			func() error { return d.DisassociatePtr(t.Context(), x) },
+			func() error { return d.Free(t.Context(), p) },
+		} {
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_ = f() // what precedes it may not have been done
+			}()
+			<-over
+		}
+		if len(live) > 0 || len(open) > 0 {
+			t.Errorf("event %d: %d tasks and %d operations do not end", leaves, len(live), len(open))
+		}
+		if n := d.Memory().Allocated.Count; deletions > 0 && n > 0 {
+			t.Errorf("event %d: the memory is not freed", leaves)
+		}
+		_ = rt.Close() // its error is that of the callback
+	}
+}
+
 // Tools that hear of tasks and of no operations: their observers' records are used again by other tasks at once,
 // which the race detector watches.
 func TestToolOfSchedulesAmongManyTasks(t *testing.T) {

@@ -138,29 +138,36 @@ func (t *Tool) WaitEnds(_ context.Context, w observe.Wait, _ any, _ error) {
 
 // Storage implements observe.Listener. The tool is told of an included target task with one
 // operation: before the routine if that removes storage, otherwise after it, unless it failed.
-func (t *Tool) Storage(s *observe.Storage, do func() error) error {
+func (t *Tool) Storage(s *observe.Storage, do func() error) (err error) {
 	o := t.newTask(&observe.Construct{Origin: s.Origin, Label: s.Label, Device: s.Device, Flags: ompt.TaskTarget | ompt.TaskUndeferred})
 	if o == nil {
 		return do()
 	}
+	// What follows a callback is deferred, because that may end the goroutine.
+	defer o.Release()
+	defer func() {
+		if o.begun {
+			o.End(nil)
+		} else {
+			o.Dropped()
+		}
+	}()
 	o.create(nil)
 	o.Begin()
-	// Deferred, because a callback may end the goroutine.
-	defer o.Release()
-	defer o.End(nil)
+	told := construct.Op{DataOp: s.Op}
 	if s.Op.Type == ompt.TargetDataDelete {
-		told := construct.Op{DataOp: s.Op}
-		o.Op(ompt.ScopeBegin, &told)
 		defer o.Op(ompt.ScopeEnd, &told)
-		return do()
+		defer func() { err = do() }()
+		o.Op(ompt.ScopeBegin, &told)
+		return nil
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	told := construct.Op{DataOp: s.Op}
+	told.DataOp = s.Op
 	if s.Op.Type == ompt.TargetDataAlloc {
+		defer o.Op(ompt.ScopeEnd, &told)
 		o.Op(ompt.ScopeBegin, &told)
-		o.Op(ompt.ScopeEnd, &told)
 	} else {
 		o.Op(ompt.ScopeBeginEnd, &told)
 	}
