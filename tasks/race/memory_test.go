@@ -155,6 +155,22 @@ func TestMemoryOfAProgramInOneBodyIsBounded(t *testing.T) {
 	}
 }
 
+// TestTasksContinueTheChainsOfThoseBeforeOmpAllMemory uses ever new slices, and lets a task with omp_all_memory order
+// some of the tasks after the others: there are as many chains as the graph is wide.
+func TestTasksContinueTheChainsOfThoseBeforeOmpAllMemory(t *testing.T) {
+	d := noConflicts(t)
+	const phases, width = 50, 10
+	for phase := range phases {
+		for i := range width {
+			d.Create(using(d.Initial(), phase*width+i))
+		}
+		d.Create(Spec{Parent: d.Initial(), Depend: []tasks.Depend{{Kind: tasks.DependInOutAllMemory}}})
+	}
+	if _, _, chains := d.sizes(); chains > 2*width {
+		t.Errorf("%d chains in a graph that is %d wide", chains, width)
+	}
+}
+
 // 20,000 tasks may use one slice at the same time, and then one task follows all of them.
 func TestManyUsersOfOneSlice(t *testing.T) {
 	for name, kind := range map[string]tasks.DependKind{"in": tasks.DependIn, "inoutset": tasks.DependInOutSet, "mutexinoutset": tasks.DependMutexInOutSet} {

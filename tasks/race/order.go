@@ -148,13 +148,13 @@ func (d *Detector) continues(t *Task, latest *Task) (on uint32, continued bool) 
 			return p.at.chain, true
 		}
 	}
-	// Most tasks for which the parent has waited are the last of their chains. Each task tries
-	// different ones, so that there are only as many chains as the graph is wide.
-	if n := len(t.created.entries); n > 0 {
+	// Most tasks for which the parent has waited are the last of their chains, and so are those before a task with
+	// omp_all_memory. Each task tries different ones, so that there are only as many chains as the graph is wide.
+	if n := len(c.touched); n > 0 {
 		for k := range min(n, 16) {
-			e := t.created.entries[(int(t.number%uint64(n))*16+k)%n]
-			if c.last(e.chain) {
-				return e.chain, true
+			i := c.touched[(int(t.number%uint64(n))*16+k)%n]
+			if c.last(i) {
+				return i, true
 			}
 		}
 	}
