@@ -305,14 +305,7 @@ func (d *depends) find(t *Task) {
 // snapshot returns a copy of the current users.
 func (d *depends) snapshot() *depends {
 	s := &depends{all: d.all, included: slices.Clone(d.included)}
-	d.by.each(func(at *segment[users]) {
-		u := at.value
-		u.last, u.before = slices.Clone(u.last), slices.Clone(u.before)
-		s.by.splice(at.start, at.end, s.clone, func([]segment[users]) []segment[users] {
-			return []segment[users]{{at.start, at.end, u}}
-		})
-		u.each(s.hold)
-	})
+	s.by = d.by.copied(s.clone)
 	if s.all != nil {
 		s.hold(s.all)
 	}

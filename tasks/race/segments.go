@@ -1,6 +1,9 @@
 package race
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // segment is a range of bytes [start, end) with one value.
 type segment[V any] struct {
@@ -125,6 +128,19 @@ func (s *segments[V]) each(f func(at *segment[V])) {
 			f(&chunk[i])
 		}
 	}
+}
+
+// copied returns a copy whose values value has copied.
+func (s *segments[V]) copied(value func(V) V) segments[V] {
+	c := segments[V]{chunks: make([][]segment[V], len(s.chunks)), count: s.count}
+	for i, chunk := range s.chunks {
+		c.chunks[i] = slices.Clone(chunk)
+		for k := range c.chunks[i] {
+			at := &c.chunks[i][k].value
+			*at = value(*at)
+		}
+	}
+	return c
 }
 
 // overlapping calls f for the segments that have a byte in [start, end), in ascending order.
