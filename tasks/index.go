@@ -112,9 +112,6 @@ func groupKey(c, height uint, n uint64) uint64 {
 // len returns the number of locations.
 func (x *index) len() int { return x.count }
 
-// slots returns the number of entries for which the tables have room.
-func (x *index) slots() int { return len(x.granules.slots) + len(x.groups.slots) }
-
 // find returns the location of exactly s, or nil.
 func (x *index) find(s section) *location {
 	c := classOf(s.size)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 )
 
+// slots returns the number of entries for which the tables have room.
+func (x *index) slots() int { return len(x.granules.slots) + len(x.groups.slots) }
+
 // validate recomputes everything from the locations and returns the first difference.
 func (x *index) validate() error {
 	if err := x.granules.validate(); err != nil {
