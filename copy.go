@@ -68,8 +68,9 @@ type routine struct {
 	// rows are the rows to copy, as byte offsets from dst and src. A fill sets those of dst
 	// to value.
 	rows  memory.Rows
-	fill  bool
 	value byte
+	// fills is the device whose memory a fill sets, nil for a copy.
+	fills *device
 	// form is that of the construct: observe.Routine or observe.RectRoutine.
 	form observe.Form
 	// deferred says that the task returns the routine to the pool.
@@ -106,7 +107,10 @@ func (r *routine) giveBack() {
 // between sets the ends of a copy, or of a fill, which has no source.
 func (r *routine) between(dst, src *DevicePtr) error {
 	var err error
-	if r.fill {
+	if d := r.fills; d != nil {
+		if !dst.IsNil() && dst.d != d && (dst.d != nil || d.physical != nil) {
+			return Device{d}.wrongDevice(dst)
+		}
 		r.dst, err = r.end(dst, r.rows.DstSpan)
 		return err
 	}
@@ -287,7 +291,7 @@ func (r *routine) operation() ompt.DataOp {
 	dstAt, _ := r.rows.DstSpan()
 	op := ompt.DataOp{Type: ompt.TargetDataMemset, SrcDeviceNum: ompt.NoDevice, Bytes: r.rows.Bytes(), Label: r.label}
 	op.DestAddr, op.DestDeviceNum = r.dst.side(r.rt, dstAt)
-	if !r.fill {
+	if r.fills == nil {
 		srcAt, _ := r.rows.SrcSpan()
 		op.Type = ompt.TargetDataTransfer
 		op.SrcAddr, op.SrcDeviceNum = r.src.side(r.rt, srcAt)
@@ -301,7 +305,7 @@ func (r *routine) transfer() transfer.Request {
 	srcAt, srcSize := r.rows.SrcSpan()
 	m := transfer.Request{Dst: r.dst.p, Src: r.src.p, Value: r.value, Label: r.label}
 	switch {
-	case r.fill:
+	case r.fills != nil:
 		m.Kind = transfer.Fill
 	case r.src.d == nil:
 		m.Kind, m.Host = transfer.CopyToDevice, r.src.host
@@ -341,7 +345,7 @@ func (r *routine) onHost(ctx context.Context) error {
 	}
 	return protect.Touch(func() {
 		dst := unsafe.Slice((*byte)(r.dst.host.Ptr), r.dst.host.Size)
-		if r.fill {
+		if r.fills != nil {
 			setBytes(dst[:r.rows.RowBytes], r.value)
 			return
 		}

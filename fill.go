@@ -32,11 +32,8 @@ func (d Device) memset(ctx context.Context, p *DevicePtr, value byte, count int,
 	if err == nil && count < 0 {
 		err = fmt.Errorf("%w: %d bytes", ErrInvalidArgument, count)
 	}
-	if err == nil && !p.IsNil() && p.d != d.d && (p.d != nil || !d.IsInitial()) {
-		err = d.wrongDevice(p)
-	}
 	if err == nil {
-		r.fill, r.value = true, value
+		r.fills, r.value = d.d, value
 		r.rows = memory.Rows{RowBytes: uint64(count)}
 		err = r.between(p, nil)
 	}

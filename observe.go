@@ -91,7 +91,7 @@ func (r *routine) data() *observe.Data {
 	if r.rows.RowBytes == 0 {
 		return nil
 	}
-	return &observe.Data{Copy: &observe.Copy{Rows: r.rows, Dst: r.dst.described(), Src: r.src.described(), Fill: r.fill}}
+	return &observe.Data{Copy: &observe.Copy{Rows: r.rows, Dst: r.dst.described(), Src: r.src.described(), Fill: r.fills != nil}}
 }
 
 func (e *endpoint) described() observe.Side {

@@ -88,7 +88,7 @@ func (e *evaluated) routine(r *recordedRoutine) error {
 		return fmt.Errorf("%w: it copies several rows", ErrNotReplayable)
 	}
 	e.Bytes, e.Value = r.rows.RowBytes, r.value
-	if r.fill {
+	if r.fills != nil {
 		e.Kind = savedMemset
 	}
 	if e.Bytes == 0 {

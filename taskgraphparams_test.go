@@ -630,6 +630,36 @@ func TestHostPointersOfReplaysAreCheckedForTheirElements(t *testing.T) {
 	}
 }
 
+// A fill is one of a device's memory. A replay refuses a parameter that points to memory of another device, as the
+// construct does when its block is executed.
+func TestReplayedFillKeepsItsDevice(t *testing.T) {
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		host, p := make([]byte, 16), alloc(t, d, 16)
+		memcpy(t, rt, p, vkomp.HostPtr(make([]byte, 16)), 16)
+		for _, c := range []struct {
+			of           vkomp.Device
+			right, other vkomp.DevicePtr
+		}{{rt.InitialDevice(), vkomp.HostPtr(host), p}, {d, p, vkomp.HostPtr(host)}} {
+			var at vkomp.ParamVar[vkomp.DevicePtr]
+			g := newGraphed(rt, func(ctx context.Context) error { return c.of.MemsetAsync(ctx, at.Get(ctx), 7, 16) })
+			bind := func(p vkomp.DevicePtr) func(*vkomp.Taskgraph) {
+				return func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(p)} }
+			}
+			g.expect(t, "the right memory", true, bind(c.right))
+			memcpy(t, rt, c.right, vkomp.HostPtr(make([]byte, 16)), 16)
+			refused(t, fmt.Sprintf("device %d", c.of.Number()), g.encounter(t.Context(), bind(c.other)), vkomp.ErrInvalidDevice)
+			if got := append(contents(t, rt, p, 16), host...); g.executed != 1 || slices.ContainsFunc(got, func(b byte) bool { return b != 0 }) {
+				t.Errorf("device %d: the block was executed %d times, and the memory is %v", c.of.Number(), g.executed, got)
+			}
+			g.expect(t, "the right memory again", false, bind(c.right))
+			if !slices.Equal(contents(t, rt, c.right, 16), slices.Repeat([]byte{7}, 16)) {
+				t.Errorf("device %d: a replay has not set the right memory", c.of.Number())
+			}
+			memcpy(t, rt, c.right, vkomp.HostPtr(make([]byte, 16)), 16)
+		}
+	})
+}
+
 // A nil interface is a value like others.
 func TestParameterOfAnInterfaceCanBeNil(t *testing.T) {
 	rt := openTasks(t)

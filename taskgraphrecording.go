@@ -298,8 +298,8 @@ type recordedRoutine struct {
 	label       string
 	form        observe.Form
 	rows        memory.Rows
-	fill        bool
 	value       byte
+	fills       *device
 	ends        [2]DevicePtr // the destination, and the source unless it is a fill
 	endPlaces   []place
 	depend      []tasks.Depend
@@ -309,7 +309,7 @@ type recordedRoutine struct {
 
 func (r *recording) routine(of *routine, dst, src *DevicePtr) (*recordedRoutine, error) {
 	kept := &recordedRoutine{
-		label: of.label, form: of.form, rows: of.rows, fill: of.fill, value: of.value,
+		label: of.label, form: of.form, rows: of.rows, value: of.value, fills: of.fills,
 		depend: slices.Clone(of.depend), encountered: r.here(),
 	}
 	kept.ends[0] = *dst
@@ -338,7 +338,7 @@ func (k *recordedRoutine) replay(ctx context.Context, c *current, bound *binding
 	}
 	bound.moveDepends(k.depend, k.itemPlaces)
 	r := newRoutine(c.rt, k.label)
-	r.form, r.rows, r.fill, r.value = k.form, k.rows, k.fill, k.value
+	r.form, r.rows, r.value, r.fills = k.form, k.rows, k.value, k.fills
 	if err := r.between(&k.ends[0], &k.ends[1]); err != nil {
 		r.giveBack()
 		return fmt.Errorf("vkomp: %s: %w", k.label, err)
