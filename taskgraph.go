@@ -90,10 +90,15 @@ func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx co
 		case len(g.Params) > 0:
 			return fail(outer.refuse("", "", "it has parameters, inside another taskgraph"))
 		}
+		complete := false
+		// Deferred, because the block may call runtime.Goexit.
+		defer func() {
+			if !complete {
+				outer.spoil() // what the block had still to generate is not in the record
+			}
+		}()
 		err := protect.Call(func() error { return block(ctx) })
-		if err != nil {
-			outer.spoil() // what the block had still to generate is not in the record
-		}
+		complete = err == nil
 		return err
 	}
 	ctx, bound := bind(ctx, g.Params)

@@ -671,6 +671,43 @@ func TestInnerRegionBelongsToTheOuterRecord(t *testing.T) {
 	}
 }
 
+// A region whose block does not succeed, inside a block that does, leaves no record of the latter: what the former has
+// still to generate would not be in it.
+func TestInnerBlockThatFailsLeavesNoOuterRecord(t *testing.T) {
+	rt := openTasks(t)
+	for how, leave := range map[string]func() error{
+		"error":  func() error { return errors.New("mine") },
+		"panic":  func() error { panic("mine") },
+		"goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		ran, complete := 0, false
+		task := vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut([]int{0})}, Body: func(context.Context) error { ran++; return nil }}
+		inner := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), NoGroup: true}
+		g := newGraphed(rt, func(ctx context.Context) error {
+			over := make(chan struct{})
+			go func() { // which Goexit ends
+				defer close(over)
+				_ = rt.Taskgraph(ctx, inner, func(ctx context.Context) error {
+					must(t, rt.Task(ctx, task))
+					if !complete {
+						return leave()
+					}
+					return rt.Task(ctx, task)
+				})
+			}()
+			<-over
+			return nil
+		})
+		g.expect(t, how, true, nil)
+		complete = true
+		g.expect(t, how+" no more", true, nil)
+		g.expect(t, how+" no more, again", false, nil)
+		if ran != 1+2+2 {
+			t.Errorf("%s: %d tasks have run, want 5", how, ran)
+		}
+	}
+}
+
 // The context of a block records nothing once the block has ended.
 func TestConstructsAfterTheBlockAreNotRecorded(t *testing.T) {
 	rt := openTasks(t)
