@@ -7,6 +7,7 @@ import (
 	"log"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +282,28 @@ func TestPauseThatStopsTheTool(t *testing.T) {
 				t.Errorf("the tool was told %v, want %s; y is %v", told, c.want, y[0])
 			}
 		})
+	}
+}
+
+// The tool hears of its end once, also if the runtime is closed while a pause stops it.
+func TestCloseWhileAPauseStopsTheTool(t *testing.T) {
+	var ends atomic.Int32
+	told, leave := make(chan struct{}), make(chan struct{})
+	rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{ImplicitTask: func(e ompt.ImplicitTaskEvent) {
+		if e.Endpoint == ompt.ScopeEnd && ends.Add(1) == 1 {
+			close(told)
+			<-leave
+		}
+	}}})
+	must(t, err)
+	paused := make(chan error, 1)
+	go func() { paused <- rt.PauseResourceAll(context.Background(), vkomp.PauseStopTool) }()
+	<-told
+	err = rt.Close()
+	close(leave)
+	must(t, errors.Join(err, <-paused))
+	if n := ends.Load(); n != 1 {
+		t.Errorf("the tool was told %d times that the initial task ends", n)
 	}
 }
 
