@@ -436,3 +436,29 @@ func TestLogOfAFailedCallbackMayCallTheTool(t *testing.T) {
 		t.Errorf("%d failures were logged, want 2", logged)
 	}
 }
+
+// A callback that ends the goroutine when a taskgroup begins to wait does not keep the tasks of the group from
+// running: the goroutine ends after them.
+func TestCallbackThatLeavesATaskgroupLeavesItsTasks(t *testing.T) {
+	rt, err := vkomp.Open(vkomp.Options{LookupEnv: environment("OMP_NUM_THREADS", "1"), Tool: ompt.Callbacks{
+		SyncRegionWait: func(e ompt.SyncRegionEvent) {
+			if e.Kind == ompt.SyncRegionTaskgroup && e.Endpoint == ompt.ScopeBegin {
+				runtime.Goexit()
+			}
+		},
+	}})
+	must(t, err)
+	ran := false
+	generate(t, rt, t.Context(), vkomp.Task{Label: "leaves", Body: func(ctx context.Context) error {
+		// This body has the only place until the taskgroup waits.
+		return rt.Taskgroup(ctx, func(ctx context.Context) error {
+			return rt.Task(ctx, vkomp.Task{Label: "inside", Body: func(context.Context) error { ran = true; return nil }})
+		})
+	}})
+	if err := rt.Taskwait(t.Context()); err == nil || !strings.Contains(err.Error(), `"leaves"`) {
+		t.Errorf("the body that the callback ended: %v", err)
+	}
+	if err := rt.Close(); err == nil || strings.Contains(err.Error(), `"inside"`) || !ran {
+		t.Errorf("the task of the group ran: %t; Close: %v", ran, err)
+	}
+}
