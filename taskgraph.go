@@ -108,12 +108,15 @@ func (rt *Runtime) Taskgraph(ctx context.Context, g Taskgraph, block func(ctx co
 			g.Records.discard(rt, g.ID)
 		}
 	} else {
-		r, replay := g.Records.encounter(rt, &g, bound)
-		switch {
-		case replay:
-			do = func(ctx context.Context) error { return r.replay(ctx, bound) }
-		case r != nil:
-			do = func(ctx context.Context) error { return r.record(ctx, block) }
+		do = func(ctx context.Context) error {
+			r, replay := g.Records.encounter(rt, &g, bound)
+			switch {
+			case replay:
+				return r.replay(ctx, bound)
+			case r != nil:
+				return r.record(ctx, block)
+			}
+			return block(ctx)
 		}
 	}
 	if g.NoGroup {

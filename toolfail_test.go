@@ -462,3 +462,28 @@ func TestCallbackThatLeavesATaskgroupLeavesItsTasks(t *testing.T) {
 		t.Errorf("the task of the group ran: %t; Close: %v", ran, err)
 	}
 }
+
+// A callback that ends the goroutine when a taskgraph region begins leaves no record that others take for one which is
+// being made.
+func TestCallbackThatLeavesATaskgraphLeavesNoRecord(t *testing.T) {
+	leaves := true
+	rt, err := vkomp.Open(vkomp.Options{Tool: ompt.Callbacks{SyncRegion: func(ompt.SyncRegionEvent) {
+		if leaves {
+			runtime.Goexit()
+		}
+	}}})
+	must(t, err)
+	g := newGraphed(rt, func(ctx context.Context) error { return rt.Task(ctx, vkomp.Task{Body: nothing}) })
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = g.encounter(context.Background(), nil)
+	}()
+	<-over
+	leaves = false
+	g.expect(t, "the next encounter", true, nil)
+	g.expect(t, "the one after it", false, nil)
+	if err := rt.Close(); err == nil || !strings.Contains(err.Error(), "SyncRegion") {
+		t.Errorf("Close: %v, want what the callback did", err)
+	}
+}
