@@ -45,17 +45,15 @@ func (s *saving) evaluate(construct recorded) error {
 		found.Kind, found.Label, found.clauses = savedTarget, r.target.Label, r.passed
 		if r.passed == nil {
 			found.clauses = newClauses()
-			s.bound.moveArgs(r.args, r.argPlaces)
-			s.bound.move(r.depend, r.itemPlaces)
+			r.move(s.bound)
 			_, err = s.rt.evaluate(s.c, found.clauses, &r.target, r.args, r.depend)
 		}
 	case *recordedStandalone:
 		found.Kind, found.Label, found.clauses = r.directive.name(), r.directive.label, r.passed
 		if r.passed == nil {
 			found.clauses = newClauses()
-			s.bound.moveArgs(r.items, r.argPlaces)
-			s.bound.move(r.depend, r.itemPlaces)
-			_, err = s.rt.evaluateStandalone(s.c, found.clauses, &r.directive, r.items, r.depend)
+			r.move(s.bound)
+			_, err = s.rt.evaluateStandalone(s.c, found.clauses, &r.directive, r.args, r.depend)
 		}
 	case *recordedJoin:
 		s.bound.moveDepends(r.depend, r.places)

@@ -408,13 +408,6 @@ func (b *bindings) moveDepends(items []tasks.Depend, places []place) {
 	}
 }
 
-// move is moveDepends for the items of a clause.
-func (b *bindings) move(items []Depend, places []place) {
-	for _, p := range places {
-		items[p.item].item.Ptr = b.pointerAt(p)
-	}
-}
-
 // moveArgs makes the arguments those of the parameters' values.
 func (b *bindings) moveArgs(args []Arg, places []place) {
 	for _, p := range places {

@@ -153,17 +153,48 @@ func (c *current) regenerate(ctx context.Context, passed *clauses) error {
 	return err
 }
 
+// recordedClauses are the clauses of a directive in a record.
+type recordedClauses struct {
+	// passed are the evaluated clauses. It is nil if they have to be evaluated at each replay, from
+	// args and depend: those with a place belong to parameters.
+	passed     *clauses
+	args       []Arg
+	depend     []Depend
+	argPlaces  []place
+	itemPlaces []place
+}
+
+// clauses returns the clauses of a directive for the record. With anew they are evaluated at each replay in any case.
+func (r *recording) clauses(passed *clauses, args []Arg, labels *itemLabels, depend []Depend, anew bool) (kept recordedClauses, err error) {
+	if kept.argPlaces, err = r.bound.argPlaces(args, labels); err != nil {
+		return kept, err
+	}
+	if r.bound != nil {
+		kept.itemPlaces, err = r.bound.dependPlaces(appendItems(nil, depend))
+	}
+	switch {
+	case err != nil:
+	case len(kept.argPlaces)+len(kept.itemPlaces) == 0 && !anew:
+		kept.passed = r.take(passed)
+	default:
+		kept.args, kept.depend = append([]Arg(nil), args...), append([]Depend(nil), depend...)
+	}
+	return kept, err
+}
+
+// move makes the items that belong to parameters those of the parameters' values.
+func (k *recordedClauses) move(bound *bindings) {
+	bound.moveArgs(k.args, k.argPlaces)
+	for _, p := range k.itemPlaces {
+		k.depend[p.item].item.Ptr = bound.pointerAt(p)
+	}
+}
+
 // recordedTarget is a target construct in a record.
 type recordedTarget struct {
 	// target is the directive without its slices, with the device where the region ran.
 	target Target
-	// passed are the evaluated clauses. It is nil if they have to be evaluated at each replay, from
-	// args and depend: those with a place belong to parameters.
-	passed      *clauses
-	args        []Arg
-	depend      []Depend
-	argPlaces   []place
-	itemPlaces  []place
+	recordedClauses
 	encountered observe.Site
 }
 
@@ -173,81 +204,46 @@ func (r *recording) target(passed *clauses, t *Target, args []Arg, depend []Depe
 	// The string of the directive's own label must not get to the heap: see hide.
 	copied := *t
 	copied.Label, copied.Device, copied.If = passed.Label, Device{passed.device}, condAbsent
-	kept := &recordedTarget{target: copied}
-	var err error
-	if kept.argPlaces, err = r.bound.argPlaces(args, argumentLabels); err == nil {
-		kept.itemPlaces, err = r.places(depend)
-	}
+	kept, err := r.clauses(passed, args, argumentLabels, depend, passed.device.physical == nil)
 	if err != nil {
 		return nil, r.refuse("target", passed.Label, err.Error())
 	}
-	if len(kept.argPlaces)+len(kept.itemPlaces) == 0 && passed.device.physical != nil {
-		kept.passed = r.take(passed)
-		return kept, nil
-	}
-	kept.args, kept.depend = append([]Arg(nil), args...), append([]Depend(nil), depend...)
-	kept.encountered = r.here()
-	return kept, nil
-}
-
-// places returns the places of the items of a depend clause.
-func (r *recording) places(depend []Depend) ([]place, error) {
-	if r.bound == nil {
-		return nil, nil
-	}
-	return r.bound.dependPlaces(appendItems(nil, depend))
+	return &recordedTarget{copied, kept, r.here()}, nil
 }
 
 func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings) error {
-	if t.passed == nil {
-		bound.moveArgs(t.args, t.argPlaces)
-		bound.move(t.depend, t.itemPlaces)
-		return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
+	if t.passed != nil {
+		return c.returned(ctx, c.regenerate(ctx, t.passed))
 	}
-	return c.returned(ctx, c.regenerate(ctx, t.passed))
+	t.move(bound)
+	return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
 }
 
-// recordedStandalone is a data directive without a body in a record. Its fields are as those of
-// recordedTarget.
+// recordedStandalone is a data directive without a body in a record.
 type recordedStandalone struct {
-	directive  standalone
-	passed     *clauses
-	items      []Arg
-	depend     []Depend
-	argPlaces  []place
-	itemPlaces []place
+	directive standalone
+	recordedClauses
 }
 
 func (r *recording) standalone(passed *clauses, d *standalone, items []Arg, depend []Depend) (*recordedStandalone, error) {
 	copied := *d
-	copied.device, copied.condition = Device{passed.device}, condAbsent
+	copied.device, copied.condition, copied.at = Device{passed.device}, condAbsent, r.here()
 	if copied.label != "" {
 		copied.label = passed.Label
 	}
-	kept := &recordedStandalone{directive: copied}
-	var err error
-	if kept.argPlaces, err = r.bound.argPlaces(items, d.labels()); err == nil {
-		kept.itemPlaces, err = r.places(depend)
-	}
+	kept, err := r.clauses(passed, items, d.labels(), depend, false)
 	if err != nil {
 		return nil, r.refuse(d.name(), copied.label, err.Error())
 	}
-	if len(kept.argPlaces)+len(kept.itemPlaces) == 0 {
-		kept.passed = r.take(passed)
-		return kept, nil
-	}
-	kept.items, kept.depend = append([]Arg(nil), items...), append([]Depend(nil), depend...)
-	kept.directive.at = r.here()
-	return kept, nil
+	return &recordedStandalone{copied, kept}, nil
 }
 
 func (d *recordedStandalone) replay(ctx context.Context, c *current, bound *bindings) error {
 	if d.passed != nil {
 		return c.returned(ctx, c.regenerate(ctx, d.passed))
 	}
-	bound.moveArgs(d.items, d.argPlaces)
-	bound.move(d.depend, d.itemPlaces)
-	return c.returned(ctx, c.rt.standaloneIn(ctx, c, &d.directive, d.items, d.depend))
+	d.move(bound)
+	return c.returned(ctx, c.rt.standaloneIn(ctx, c, &d.directive, d.args, d.depend))
 }
 
 // recordedTask is an explicit task in a record, with depend items of its own.
