@@ -224,21 +224,21 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 	bodies, cancel := context.WithCancelCause(ctx)
 	defer cancel(errGroupOver)
 	c.inside = &taskgroup{group, cancel, region.Group()}
-	// The body may call runtime.Goexit. Then nobody gets what this call returns.
+	// The body may call runtime.Goexit, and so may a tool's callback. Then nobody gets what this call returns.
 	wait := func() error {
 		group.Leave(ctx, c.place)
 		return nil
 	}
 	defer func() {
-		begun := false
+		waited := false
 		defer func() {
-			if !begun {
-				group.Leave(ctx, c.place) // a callback of the tool has ended the goroutine
+			if !waited {
+				group.Leave(ctx, c.place)
 			}
 		}()
 		region.Begin()
-		begun = true
 		ending, reporting := rt.reportWhile(ctx, wait)
+		waited = true
 		region.End(ctx, ending)
 		if group.Cancelled() && !outer.Cancelled() && tasks.OnlyCancelled(err) {
 			err = nil
