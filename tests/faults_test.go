@@ -168,6 +168,34 @@ func pausing(s *sweep) (errs []error) {
 	return append(errs, s.rt.Target(ctx, now(s.add(s.x, 1))), s.rt.Taskwait(ctx))
 }
 
+// replays records a taskgraph, and replays it, also with another slice.
+func replays(s *sweep) (errs []error) {
+	ctx := s.t.Context()
+	did := func(err error) { errs = append(errs, err) }
+	zeros := repeated(len(s.x), 0)
+	all := []vkomp.Arg{vkomp.To(s.x), vkomp.To(s.y), vkomp.To(s.z), vkomp.To(zeros)}
+	did(s.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: all}))
+	var of vkomp.ParamSlice[uint32]
+	var records vkomp.TaskgraphRecords
+	for _, sum := range [][]uint32{s.y, s.y, s.z} {
+		did(s.rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records, Params: []vkomp.Param{of.Bind(sum)}}, func(ctx context.Context) error {
+			sum := of.Get(ctx)
+			var errs []error
+			for range 3 {
+				errs = append(errs, s.rt.Target(ctx, s.k.on(s.x, zeros, 3, 0, 1, vkomp.InOut(s.x))),
+					s.rt.Target(ctx, s.k.on(sum, s.x, 1, 1, 0, vkomp.In(s.x), vkomp.InOut(sum))))
+			}
+			motion := vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(sum)}, Depend: []vkomp.Depend{vkomp.In(sum)}, NoWait: true}
+			return errors.Join(append(errs, s.rt.TargetUpdate(ctx, motion))...)
+		}))
+	}
+	did(s.rt.Taskwait(ctx))
+	for _, exit := range [][]vkomp.Arg{{vkomp.From(s.x)}, {vkomp.Delete(s.x), vkomp.Delete(s.y), vkomp.Delete(s.z), vkomp.Delete(zeros)}} {
+		did(s.rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: exit}))
+	}
+	return append(errs, s.rt.Taskwait(ctx))
+}
+
 // right reports whether the slices have the results of the part without failures.
 func (s *sweep) right(want [][]uint32) bool { return slices.EqualFunc(s.slices(), want, slices.Equal) }
 
@@ -280,6 +308,8 @@ func TestEveryCallThatFails(t *testing.T) {
 		"constructs, host's memory": {constructs, vkomp.MemoryImported},
 		"interop":                   {foreignWork, vkomp.MemoryAuto},
 		"pauses":                    {pausing, vkomp.MemoryAuto},
+		"replays":                   {replays, vkomp.MemoryAuto},
+		"replays, staged":           {replays, vkomp.MemoryStaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, want := newSweep(t, f, c.part, vktest.Path(c.path))
@@ -303,7 +333,7 @@ func TestEveryLossOfADeviceWithManyQueues(t *testing.T) {
 	for name, c := range map[string]struct {
 		part  func(*sweep) []error
 		least int
-	}{"constructs": {constructs, 6}, "side by side": {sideBySide, 8}, "sets": {largeSets, 8}} {
+	}{"constructs": {constructs, 6}, "side by side": {sideBySide, 8}, "sets": {largeSets, 8}, "replays": {replays, 4}} {
 		t.Run(name, func(t *testing.T) {
 			s, want := newSweep(t, f, c.part, vktest.Path(vkomp.MemoryImported), randomly(1))
 			submits := s.all("vkQueueSubmit", want, vk.ErrorDeviceLost)
