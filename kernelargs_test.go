@@ -114,7 +114,7 @@ func TestValueOfAnotherKindThanThePushConstants(t *testing.T) {
 
 func TestKindsOfValuesThatFillPushConstants(t *testing.T) {
 	type number float32
-	type pair struct{ n, m uint32 }
+	type pair struct{ N, M uint32 }
 	float, half, uint, address := spirv.Member{Kind: spirv.ScalarFloat, Width: 4}, spirv.Member{Kind: spirv.ScalarFloat, Width: 2},
 		spirv.Member{Kind: spirv.ScalarUint, Width: 4}, spirv.Member{Kind: spirv.ScalarAddress, Width: 8}
 	for _, c := range []struct {
