@@ -708,19 +708,26 @@ func TestForeignBufferOfADeviceWithoutAddressesHasNone(t *testing.T) {
 	}
 }
 
-// WaitIdle waits for the VkQueue of an adopted device that is lost, although waits for the queue's timeline succeed then.
-func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
-	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
-	i, err := Adopt(adoptionOf(app))
+// adoptToLose opens an adopted device that the test loses: closing it may fail then.
+func adoptToLose(t *testing.T, a Adoption) *Device {
+	t.Helper()
+	i, err := Adopt(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer i.Close()
+	t.Cleanup(func() { i.Close() })
 	d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// WaitIdle waits for the VkQueue of an adopted device that is lost, although waits for the queue's timeline succeed then.
+func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
+	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
+	d := adoptToLose(t, adoptionOf(app))
 	q, gate, ended := d.Queues()[0], newTimeline(t, app, 0), newTimeline(t, app, 0)
 	if err := app.Queues()[0].Order([]SemaphoreValue{{gate, 1}}, nil); err != nil {
 		t.Fatal(err)
@@ -753,16 +760,7 @@ func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
 func TestTrimOfAnAdoptedDevice(t *testing.T) {
 	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
 	a := adoptionOf(app)
-	i, err := Adopt(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer i.Close()
-	d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := adoptToLose(t, a)
 	q, gate := d.Queues()[0], newTimeline(t, app, 0)
 	b, _ := newBlock(t, d, 16)
 	var s Stream
