@@ -1,21 +1,17 @@
 package sched
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// residentSpares has the records of resident tasks that are over, for others. Each goes back to where it was taken from,
-// and so to the processor that has created the task: whoever ends tasks, those of other goroutines too, would otherwise
-// collect the records, and the others would have to fetch them from its cache one after the other.
-//
-//	processor 1   take ◀─ spare ◀┐     ┌───────▶ take ◀─ spare ◀┐
-//	              create         │     │ 2       create         │
-//	              end ─────────▶ returned        end ─────────▶ returned
-//	               └───────────────────┴─ 1 ─────┘
+// residentSpares has the records of resident tasks that are over, for others. Each record goes back to the shelf from which it
+// was taken, and so to the processor that creates the tasks. Whoever ends tasks, those of other goroutines too, would otherwise
+// collect their records, and the others would have to fetch these from its cache one after the other.
 type residentSpares struct {
-	// shelves has a residentShelf for each processor, as far as the garbage collector leaves it: one that has not been
-	// used for a while goes, with the records on it.
+	// shelves has a shelf for each processor, as far as the garbage collector leaves it: one that has not been used for a while
+	// goes, with the records on it.
 	shelves sync.Pool // of *residentShelf
 	// more has the records for which the shelves have no room.
 	more sync.Pool // of *resident
@@ -28,16 +24,23 @@ type residentShelf struct {
 	spare    *resident
 	returned atomic.Pointer[resident]
 	count    atomic.Int32
+	// room is the largest number of returned records.
+	room int32
 }
 
-// shelfRecords is the largest number of records returned to a shelf. As many can be spare: 2.6 MB together.
-const shelfRecords = 4096
+// shelvedRecords is how many returned records the shelves of all processors have room for together. As many can be spare: that
+// is 5 MB, however many processors there are.
+const shelvedRecords = 8192
+
+func newShelf() *residentShelf {
+	return &residentShelf{room: int32(max(shelvedRecords/runtime.GOMAXPROCS(0), groupTasks))}
+}
 
 // take returns a record for a task.
 func (p *residentSpares) take(s *Scheduler) *resident {
 	shelf, _ := p.shelves.Get().(*residentShelf)
 	if shelf == nil {
-		shelf = &residentShelf{}
+		shelf = newShelf()
 	}
 	l := shelf.take()
 	if l == nil {
@@ -69,7 +72,7 @@ func (f *residentShelf) take() *resident {
 func (p *residentSpares) giveBack(l *resident) {
 	shelf := l.shelf
 	l.shelf = nil
-	if shelf.count.Add(1) > shelfRecords {
+	if shelf.count.Add(1) > shelf.room {
 		p.more.Put(l)
 		return
 	}

@@ -23,7 +23,7 @@ func TestRecordOfAResidentTaskGoesBackToWhereItCameFrom(t *testing.T) {
 		// Another goroutine has a shelf of its own.
 		for p.shelves.Get() != nil {
 		}
-		p.shelves.Put(&residentShelf{})
+		p.shelves.Put(newShelf())
 		p.giveBack(l)
 	})
 	ended.Wait()
@@ -37,16 +37,17 @@ func TestRecordOfAResidentTaskGoesBackToWhereItCameFrom(t *testing.T) {
 func TestShelfHasRoomForANumberOfRecords(t *testing.T) {
 	var p residentSpares
 	s := &Scheduler{}
-	shelf := &residentShelf{}
-	for range shelfRecords + 100 {
+	shelf := newShelf()
+	room := int(shelf.room)
+	for range room + 100 {
 		p.giveBack(&resident{s: s, shelf: shelf})
 	}
-	if got := len(onShelf(shelf)); got != shelfRecords {
+	if got := len(onShelf(shelf)); got != room {
 		t.Errorf("on the shelf there are %d records", got)
 	}
 	// Those that are on it are taken, and then it has room again.
 	taken := make(map[*resident]bool)
-	for range shelfRecords {
+	for range room {
 		l := shelf.take()
 		if l == nil || l.next != nil || taken[l] {
 			t.Fatalf("after %d records the shelf has %v", len(taken), l)
