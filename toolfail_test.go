@@ -223,8 +223,9 @@ func TestToolHearsOfTheOtherOperationsWhenACallbackEndsItsGoroutine(t *testing.T
 	}
 }
 
-// A callback of a wait ends its goroutine, with each of the events in turn. Each region and each wait in it that has begun
-// ends once, and a taskgroup whose body has returned waits for its tasks, which run.
+// A callback ends the goroutine of a construct that waits, with each of the events in turn, those of the wait's own task, too.
+// Each region and each wait in it that has begun ends once, and a taskgroup whose body has returned waits for its tasks, which
+// run.
 func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
 	type event struct {
 		wait bool
@@ -232,27 +233,38 @@ func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
 		end  ompt.ScopeEndpoint
 	}
 	for _, races := range []bool{false, true} {
-		for leaves := 1; leaves <= 8; leaves++ {
+		for leaves := 1; leaves <= 20; leaves++ {
 			t.Run(fmt.Sprintf("event %d, race %v", leaves, races), func(t *testing.T) {
 				var mu sync.Mutex
 				var calls, ran int
 				heard := make(map[event]int)
+				// called is the end of each callback. Those of the taskgroup's task are called by its own goroutine.
+				called := func(body bool) {
+					mu.Lock()
+					if !body {
+						calls++
+					}
+					leave := !body && calls == leaves
+					mu.Unlock()
+					if leave {
+						runtime.Goexit()
+					}
+				}
 				hear := func(wait bool) func(ompt.SyncRegionEvent) {
 					return func(e ompt.SyncRegionEvent) {
 						mu.Lock()
 						heard[event{wait, e.Kind, e.Endpoint}]++
-						calls++
-						leave := calls == leaves
 						mu.Unlock()
-						if leave {
-							runtime.Goexit()
-						}
+						called(false)
 					}
 				}
-				rt, err := vkomp.Open(vkomp.Options{Race: races, Tool: ompt.Callbacks{SyncRegion: hear(false), SyncRegionWait: hear(true)}})
+				rt, err := vkomp.Open(vkomp.Options{Race: races, Tool: ompt.Callbacks{
+					SyncRegion: hear(false), SyncRegionWait: hear(true),
+					TaskCreate: func(e ompt.TaskCreateEvent) { called(e.Flags&ompt.TaskTaskwait == 0) },
+				}})
 				must(t, err)
 				defer rt.Close() // its error is that of the callback
-				begun := false
+				begun, awaited := false, make([]int, 1)
 				for _, f := range []func(){
 					func() {
 						_ = rt.Taskgroup(t.Context(), func(ctx context.Context) error {
@@ -261,6 +273,7 @@ func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
 						})
 					},
 					func() { _ = rt.Taskwait(t.Context()) },
+					func() { _ = rt.Taskwait(t.Context(), vkomp.InOut(awaited)) },
 				} {
 					over := make(chan struct{})
 					go func() {
@@ -275,7 +288,7 @@ func TestToolHearsTheEndOfWaitsWhenACallbackEndsItsGoroutine(t *testing.T) {
 				for e, n := range heard {
 					other := e
 					other.end = ompt.ScopeBegin + ompt.ScopeEnd - e.end
-					if n != 1 || heard[other] != 1 {
+					if n != heard[other] {
 						t.Errorf("wait %v of %v: %d times %v, and %d times the other end", e.wait, e.kind, n, e.end, heard[other])
 					}
 				}

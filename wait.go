@@ -35,10 +35,8 @@ func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
 	if rt.events.Load() != nil {
 		c := rt.current(ctx)
 		region = c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
-		region.Begin()
 	}
-	err, reporting := rt.taskwait(ctx, depend)
-	region.End(ctx, err)
+	err, reporting := region.While(ctx, func() (err, reporting error) { return rt.taskwait(ctx, depend) })
 	if err != nil && len(depend) == 0 {
 		if scope := rt.current(ctx).scope.Load(); scope != nil {
 			err = waitEnded(ctx, err, scope)
@@ -236,10 +234,11 @@ func (rt *Runtime) taskgroup(ctx context.Context, body func(ctx context.Context)
 				group.Leave(ctx, c.place)
 			}
 		}()
-		region.Begin()
-		ending, reporting := rt.reportWhile(ctx, wait)
-		waited = true
-		region.End(ctx, ending)
+		ending, reporting := region.While(ctx, func() (err, reporting error) {
+			err, reporting = rt.reportWhile(ctx, wait)
+			waited = true
+			return err, reporting
+		})
 		if group.Cancelled() && !outer.Cancelled() && tasks.OnlyCancelled(err) {
 			err = nil
 		}

@@ -197,31 +197,33 @@ func (w *Waiting) Group() *Notes {
 	return n
 }
 
-// Begin announces that the wait begins. If a listener ends the goroutine, the wait is given up, and the region ends.
-func (w *Waiting) Begin() {
+// While announces the wait around a call of wait, and then the end of the region. wait returns the outcome, which listeners hear,
+// and what reporting its progress has failed with. If the goroutine ends meanwhile, which code of the program can do, the wait
+// counts as given up.
+func (w *Waiting) While(ctx context.Context, wait func() (err, reporting error)) (err, reporting error) {
 	if w.listeners == nil {
-		return
+		return wait()
 	}
 	left := true
 	defer func() {
 		if left {
-			ctx, cancel := context.WithCancel(context.Background())
+			ended, cancel := context.WithCancel(context.Background())
 			cancel()
-			w.End(ctx, ctx.Err())
+			ctx, err = ended, ended.Err()
 		}
+		w.end(ctx, err)
 	}()
 	for i, l := range w.listeners.all {
 		w.wait.slot = w.listeners.slots[i]
 		w.begun[w.wait.slot] = l.WaitBegins(w.wait)
 	}
+	err, reporting = wait()
 	left = false
+	return err, reporting
 }
 
-// End announces the outcome of the wait, and the end of the region.
-func (w *Waiting) End(ctx context.Context, err error) {
-	if w.listeners == nil {
-		return
-	}
+// end announces the outcome of the wait, and the end of the region.
+func (w *Waiting) end(ctx context.Context, err error) {
 	// Deferred, because a listener may end the goroutine.
 	defer w.listeners.regionEnds(w.wait)
 	for i, l := range w.listeners.all {

@@ -121,10 +121,10 @@ func TestNobodyListensWithoutListeners(t *testing.T) {
 		t.Errorf("two missing listeners are %+v", s)
 	}
 	var w observe.Waiting
-	w.Begin()
-	w.End(t.Context(), nil)
-	if w.Group() != nil {
-		t.Error("a taskgroup that nobody listens to has notes")
+	first, second := errors.New("first"), errors.New("second")
+	err, reporting := w.While(t.Context(), func() (error, error) { return first, second })
+	if err != first || reporting != second || w.Group() != nil {
+		t.Errorf("a wait that nobody listens to: %v, %v, and notes of its taskgroup: %v", err, reporting, w.Group())
 	}
 }
 
@@ -175,8 +175,7 @@ func TestTwoListenersHearOfEachEventOnce(t *testing.T) {
 		o.Op(ompt.ScopeBegin, nil)
 		o.Dropped()
 		s.Generated(t.Context(), inner, o, failure)
-		w.Begin()
-		w.End(t.Context(), failure)
+		_, _ = w.While(t.Context(), func() (error, error) { return failure, nil })
 		outer.(construct.Detached).Fulfilled()
 		outer.End(nil)
 		outer.Release()
