@@ -94,7 +94,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 		}
 		rt.state.Store(stateClosed)
 		rt.forgetRecords()
-		t := rt.tool.Swap(nil) // a pause may be ending it
+		t := rt.tool.Load()
 		if t != nil {
 			t.Implicit(ompt.ScopeEnd)
 		}
@@ -106,6 +106,7 @@ func (rt *Runtime) CloseContext(ctx context.Context) error {
 			if t != nil {
 				c.devicesErr = errors.Join(c.devicesErr, t.Failure())
 			}
+			rt.tool.Store(nil)
 			rt.events.Store(nil)
 		}()
 	}

@@ -172,7 +172,7 @@ type sharedKernel struct {
 	name string
 	// shader is nil for a kernel that has only a Host variant.
 	shader *kernel.Kernel
-	// accepted has, for each value argument, the type that checkValue has accepted last, so that it looks at a type once.
+	// accepted has, for each value argument, the type that checkValue has accepted first: most launches have the same.
 	accepted []atomic.Pointer[reflect.Type]
 	host     func(*HostCall) error
 	closed   atomic.Bool

@@ -27,14 +27,14 @@ func (k *sharedKernel) checkValue(i int, t reflect.Type) error {
 	if i >= len(k.accepted) || t == nil {
 		return nil
 	}
-	if last := k.accepted[i].Load(); last != nil && *last == t {
+	if first := k.accepted[i].Load(); first != nil && *first == t {
 		return nil
 	}
 	if m := &k.shader.Values()[i]; !fills(t, m) {
 		return fmt.Errorf("%w: value %d is of type %s, push-constant member %q of kernel %q is of kind %v", ErrInvalidLaunch, i, t, m.Name, k.name, m.Kind)
 	}
-	accepted := t // allocated only here
-	k.accepted[i].Store(&accepted)
+	first := t // allocated only here
+	k.accepted[i].CompareAndSwap(nil, &first)
 	return nil
 }
 

@@ -164,8 +164,8 @@ type recordedClauses struct {
 	itemPlaces []place
 }
 
-// clauses returns the clauses of a directive for the record. With anew they are evaluated at each replay in any case.
-func (r *recording) clauses(passed *clauses, args []Arg, labels *itemLabels, depend []Depend, anew bool) (kept recordedClauses, err error) {
+// keepClauses returns the clauses of a directive for the record. With anew they are evaluated at each replay in any case.
+func (r *recording) keepClauses(passed *clauses, args []Arg, labels *itemLabels, depend []Depend, anew bool) (kept recordedClauses, err error) {
 	if kept.argPlaces, err = r.bound.argPlaces(args, labels); err != nil {
 		return kept, err
 	}
@@ -204,11 +204,11 @@ func (r *recording) target(passed *clauses, t *Target, args []Arg, depend []Depe
 	// The string of the directive's own label must not get to the heap: see hide.
 	copied := *t
 	copied.Label, copied.Device, copied.If = passed.Label, Device{passed.device}, condAbsent
-	kept, err := r.clauses(passed, args, argumentLabels, depend, passed.device.physical == nil)
+	kept, err := r.keepClauses(passed, args, argumentLabels, depend, passed.device.physical == nil)
 	if err != nil {
 		return nil, r.refuse("target", passed.Label, err.Error())
 	}
-	return &recordedTarget{copied, kept, r.here()}, nil
+	return &recordedTarget{target: copied, recordedClauses: kept, encountered: r.here()}, nil
 }
 
 func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings) error {
@@ -231,11 +231,11 @@ func (r *recording) standalone(passed *clauses, d *standalone, items []Arg, depe
 	if copied.label != "" {
 		copied.label = passed.Label
 	}
-	kept, err := r.clauses(passed, items, d.labels(), depend, false)
+	kept, err := r.keepClauses(passed, items, d.labels(), depend, false)
 	if err != nil {
 		return nil, r.refuse(d.name(), copied.label, err.Error())
 	}
-	return &recordedStandalone{copied, kept}, nil
+	return &recordedStandalone{directive: copied, recordedClauses: kept}, nil
 }
 
 func (d *recordedStandalone) replay(ctx context.Context, c *current, bound *bindings) error {

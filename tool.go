@@ -25,7 +25,7 @@ func (rt *Runtime) startTool() error {
 
 // stopTool ends Options.Tool. It returns what the tool's callbacks failed with.
 func (rt *Runtime) stopTool() error {
-	t := rt.tool.Swap(nil) // Close may have ended it
+	t := rt.tool.Load()
 	if t == nil {
 		return nil
 	}
@@ -33,6 +33,7 @@ func (rt *Runtime) stopTool() error {
 	for _, d := range rt.devices {
 		d.endTool()
 	}
+	rt.tool.Store(nil)
 	rt.listen()
 	return t.Failure()
 }

@@ -134,8 +134,8 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 	if block == nil {
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: nothing there is mapped", memory.ErrNotPresent)
 	}
-	if err := checkImage(block, "the host pointer", false, host, 0); err != nil {
-		return vk.BufferRange{}, 0, err
+	if stateOf(block).image != nil {
+		return vk.BufferRange{}, 0, fmt.Errorf("%w: %s is mapped as an image, to which only a device pointer leads", memory.ErrPartialOverlap, block.Section)
 	}
 	m := stateOf(block).Allocation
 	return s.export(m, blockAt(block)+offset, host.Size)

@@ -19,17 +19,22 @@ type residentSpares struct {
 
 // residentShelf has spare records, which resident.next links.
 type residentShelf struct {
-	// spare are records that only who has the shelf uses, and returned those that have come back since spare was last empty,
-	// count of them.
-	spare    *resident
-	returned atomic.Pointer[resident]
-	count    atomic.Int32
+	// spare are records that only who has the shelf uses.
+	spare *resident
 	// room is the largest number of returned records.
 	room int32
+
+	// What follows is changed by those who end tasks, and is in another cache line than what is read for each new task.
+	_ [64]byte
+
+	// returned are the records that have come back since spare was last empty. count is about their number: it only decides
+	// whether there is room for another.
+	returned atomic.Pointer[resident]
+	count    atomic.Int32
 }
 
-// shelvedRecords is how many returned records the shelves of all processors have room for together. As many can be spare: that
-// is 5 MB, however many processors there are.
+// shelvedRecords is how many returned records the shelves of a device have room for together, on up to 128 processors. As many
+// can be spare: 5 MB in all.
 const shelvedRecords = 8192
 
 func newShelf() *residentShelf {

@@ -114,7 +114,7 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 		if !allMemoryFollows {
 			return
 		}
-		for l := s.locations.after; l != nil && l != &s.locations && l.epoch == s.epoch; l = l.after {
+		for l := range s.namedSinceAllMemoryLocked {
 			s.followOnLocked(n, l, classOut)
 		}
 		s.failedStorage.failDependentLocked(n, everywhere, classOut, n.seq)
@@ -125,6 +125,13 @@ func (s *Scope) followLocked(n *Node, l *location, c class) {
 	}
 	s.followOnLocked(n, l, c)
 	s.failedStorage.failDependentLocked(n, l.section, c, n.seq)
+}
+
+// namedSinceAllMemoryLocked yields the locations that were named since the last task with omp_all_memory.
+func (s *Scope) namedSinceAllMemoryLocked(yield func(*location) bool) {
+	for l := s.locations.after; l != nil && l != &s.locations && l.epoch == s.epoch && yield(l); {
+		l = l.after
+	}
 }
 
 // followOnLocked collects the tasks on which n depends because it uses the location, or one that

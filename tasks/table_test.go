@@ -196,20 +196,19 @@ func TestAllMemoryLeavesTasksWithoutDependAlone(t *testing.T) {
 	s.expect(t, "start free before", "start item without storage", "start all", "start free after")
 }
 
-// A task with omp_all_memory looks only at the storage that was named since the one before it. That comes first in the
-// scope's list, also where it was named before.
-func TestStorageNamedSinceAllMemoryComesFirst(t *testing.T) {
+// A task with omp_all_memory looks only at the storage that was named since the one before it.
+func TestAllMemoryLooksAtStorageNamedSinceTheOneBefore(t *testing.T) {
 	s := newScript()
 	for i, names := range [][]string{{"a", "b", "c", "d"}, {"b", "e", "c"}, {"a", "e"}, {"d"}} {
 		for _, name := range names {
 			s.add(Task{Label: name, Depend: s.use(DependInOut, name)})
 		}
 		since := 0
-		for l := s.scope.locations.after; l != &s.scope.locations && l.epoch == s.scope.epoch; l = l.after {
+		for range s.scope.namedSinceAllMemoryLocked {
 			since++
 		}
 		if since != len(names) {
-			t.Errorf("%d locations come first of the %d that were named in round %d", since, len(names), i)
+			t.Errorf("in round %d it looks at %d locations, of which %d were named", i, since, len(names))
 		}
 		edges := s.graph.Counts().Edges
 		s.add(Task{Label: "all", Depend: []Depend{{Kind: DependInOutAllMemory}}})

@@ -115,8 +115,9 @@ func (s *Scope) followInLocked(n *Node, other *Scope, before uint64) {
 	}
 }
 
-// followSetsLocked collects the tasks on which n depends in the whole history of a location of
-// another scope: those of the newest set with such tasks, which follow those of all sets before.
+// followSetsLocked collects the tasks on which n depends in the history of a location of another
+// scope, as far as they were generated before that number: those in the newest set that has any,
+// which follow all such tasks in older sets.
 // Exclusion between scopes is enforced as an order.
 func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
 	for _, set := range [...]*access{l.cur, l.prev} {
@@ -144,7 +145,7 @@ func (s *Scope) followSetsLocked(n *Node, l *location, c class, before uint64) {
 }
 
 // newestOlderBefore returns the newest of the older accesses of tasks generated before that number, or nil. It looks
-// from both ends, because it is near one of them.
+// from both ends, because most often it is near one of them.
 func (l *location) newestOlderBefore(before uint64) *access {
 	for oldest, newest := l.older, l.newestOlder; newest != nil; oldest, newest = oldest.next, newest.prev {
 		switch {

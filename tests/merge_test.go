@@ -306,6 +306,6 @@ func TestKernelsOnTilesAreMerged(t *testing.T) {
 		if !slices.Equal(rows[0], want[0]) || !slices.Equal(rows[1], want[1]) {
 			t.Error("the kernels have written something else")
 		}
-		checkMerging(t, debug, true, launched, tiles*steps, keptOrder(t, log).Sum().Dispatches, tiles*steps/4)
+		checkMerging(t, debug, true, launched, tiles*steps, keptOrder(t, log).Sum().Dispatches, tiles*steps/3)
 	})
 }

@@ -708,26 +708,29 @@ func TestForeignBufferOfADeviceWithoutAddressesHasNone(t *testing.T) {
 	}
 }
 
-// adoptToLose opens an adopted device that the test loses: closing it may fail then.
-func adoptToLose(t *testing.T, a Adoption) *Device {
+// adoptToLose opens an adopted device that the test loses: closing it, by done, may fail then. That waits for the device's work, which
+// uses what the test has made.
+func adoptToLose(t *testing.T, a Adoption) (d *Device, done func()) {
 	t.Helper()
 	i, err := Adopt(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { i.Close() })
-	d, err := i.PhysicalDevices()[0].Open(DeviceOptions{})
-	if err != nil {
+	if d, err = i.PhysicalDevices()[0].Open(DeviceOptions{}); err != nil {
+		i.Close()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	return d, func() {
+		d.Close()
+		i.Close()
+	}
 }
 
 // WaitIdle waits for the VkQueue of an adopted device that is lost, although waits for the queue's timeline succeed then.
 func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
 	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
-	d := adoptToLose(t, adoptionOf(app))
+	d, done := adoptToLose(t, adoptionOf(app))
+	defer done()
 	q, gate, ended := d.Queues()[0], newTimeline(t, app, 0), newTimeline(t, app, 0)
 	if err := app.Queues()[0].Order([]SemaphoreValue{{gate, 1}}, nil); err != nil {
 		t.Fatal(err)
@@ -760,7 +763,8 @@ func TestWaitIdleOfAnAdoptedDeviceThatIsLost(t *testing.T) {
 func TestTrimOfAnAdoptedDevice(t *testing.T) {
 	app := openWithoutValidation(t, DeviceOptions{InteropQueues: -1})
 	a := adoptionOf(app)
-	d := adoptToLose(t, a)
+	d, done := adoptToLose(t, a)
+	defer done()
 	q, gate := d.Queues()[0], newTimeline(t, app, 0)
 	b, _ := newBlock(t, d, 16)
 	var s Stream

@@ -159,8 +159,8 @@ func (d *Device) checkQueries(op string, p QueryPool, first, count uint64) error
 
 // Calibrate reads the device's clock and the host's at the same moment, as nearly as
 // several tries allow. With Features.CalibratedTimestamps it queries the device's clock.
-// Otherwise it makes tiny submissions to the first queue with timestamps and waits for
-// them, and so for everything that was submitted to that queue before; it should be
+// Otherwise it makes tiny submissions to the first of the queues whose timestamps have the
+// most bits and waits for them, and so for everything that was submitted to that queue before; it should be
 // called when the queue has little to do, and must not be called while the queue waits
 // for a signal of the host. The error matches ErrUnsupported if that of
 // [Device.CreateQueryPool] would.

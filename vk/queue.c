@@ -144,7 +144,7 @@ static slot *new_slot(vko_queue *q, vko_fault *fault)
 // Takes an idle slot, or makes one if all are in flight.
 static slot *take_slot(vko_queue *q, vko_fault *fault)
 {
-	// If the timeline cannot be read, all that were in flight count as that: the submission can still succeed.
+	// If the timeline cannot be read, no slot in flight counts as idle, and a new one is made: the submission can still succeed.
 	recycle_slots(q, q->idle == NULL, fault);
 	slot *s = q->idle;
 	if (s == NULL)

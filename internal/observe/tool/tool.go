@@ -24,8 +24,9 @@ type Tool struct {
 	tasks, runs, operations bool
 	// regions and ops count target regions and operations, whose numbers they provide.
 	regions, ops atomic.Uint64
-	// initial is the tool's data of the initial task.
+	// initial is the tool's data of the initial task, and ended says that the tool was told of its end.
 	initial ompt.Data
+	ended   atomic.Bool
 	// toldOf is signalled when the tool has been told of a task for which a goroutine waits. Its
 	// lock is telling.
 	telling lockrank.Mutex[lockrank.Leaf]
@@ -60,8 +61,12 @@ func (t *Tool) Listens() bool {
 	return t.tasks || t.SyncRegion != nil || t.SyncRegionWait != nil
 }
 
-// Implicit tells the tool the begin or the end of the initial task.
+// Implicit tells the tool the begin or the end of the initial task. It tells the end once, although a pause and the closing of the
+// runtime may both end the tool.
 func (t *Tool) Implicit(end ompt.ScopeEndpoint) {
+	if end == ompt.ScopeEnd && t.ended.Swap(true) {
+		return
+	}
 	if t.ImplicitTask != nil {
 		t.ImplicitTask(ompt.ImplicitTaskEvent{Endpoint: end, Task: &t.initial, ActualParallelism: 1, Index: 1, Flags: ompt.TaskInitial})
 	}
