@@ -12,10 +12,12 @@ import (
 	vulkan "github.com/vulkan-go/vulkan"
 )
 
+// heard counts the messages of all applications: vulkan-go calls the first function that it got for all of them.
+var heard atomic.Int64
+
 // hearingApplication makes an instance with the validation layer whose messages go to a Go function of the
-// application's, as vulkan-go has them, and a device with one queue of family 0. It returns their description and the
-// number of messages so far.
-func hearingApplication(t *testing.T) (Adoption, *atomic.Int64) {
+// application's, as vulkan-go has them, and a device with one queue of family 0. It returns their description.
+func hearingApplication(t *testing.T) Adoption {
 	t.Helper()
 	if _, err := loadVulkan(0); err != nil {
 		t.Fatal(err)
@@ -38,7 +40,6 @@ func hearingApplication(t *testing.T) (Adoption, *atomic.Int64) {
 	if err := vulkan.InitInstance(instance); err != nil {
 		t.Fatal(err)
 	}
-	heard := new(atomic.Int64)
 	var messenger vulkan.DebugReportCallback
 	does("vkCreateDebugReportCallbackEXT", vulkan.CreateDebugReportCallback(instance, &vulkan.DebugReportCallbackCreateInfo{
 		SType: vulkan.StructureTypeDebugReportCallbackCreateInfo,
@@ -70,12 +71,12 @@ func hearingApplication(t *testing.T) (Adoption, *atomic.Int64) {
 	return Adoption{
 		Instance: address(instance), PhysicalDevice: address(devices[0]), Device: address(device), APIVersion: apiVersion13,
 		Features: Features{TimelineSemaphore: true}, Queues: []AdoptedQueue{{address(queue), 0, new(sync.Mutex)}},
-	}, heard
+	}
 }
 
 // Drivers and layers call an application's messengers inside any call.
 func TestMessengersOfAnApplicationMayBeInGo(t *testing.T) {
-	a, heard := hearingApplication(t)
+	a := hearingApplication(t)
 	d := adopt(t, a, DeviceOptions{})
 	q := d.Queues()[0]
 	b, _ := newBlock(t, d, 64)
