@@ -71,10 +71,10 @@ type resident struct {
 	// the first of them that has an observer.
 	watch *residentWatch
 
-	// next links the tasks in the intake, and the records on a shelf.
+	// next links the tasks in the intake, and the records of a free list.
 	next *resident
-	// shelf is where the record is returned to.
-	shelf *residentShelf
+	// list is the free list to which the record is returned.
+	list *freeResidents
 }
 
 // items returns the task's list items.

@@ -371,13 +371,13 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			r.d.release()
 			_ = r.scope.Wait(context.Background(), nil)
 			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-			// The shelves have those, too, of the tasks that were not placed, as far as they are kept.
+			// The free lists have those, too, of the tasks that were not placed, as far as they are kept.
 			for {
-				shelf, ok := r.s.residents.shelves.Get().(*residentShelf)
+				list, ok := r.s.residents.lists.Get().(*freeResidents)
 				if !ok {
 					break
 				}
-				for _, l := range []*resident{shelf.spare, shelf.returned.Load()} {
+				for _, l := range []*resident{list.spare, list.returned.Load()} {
 					for ; l != nil; l = l.next {
 						records[l] = true
 					}

@@ -168,7 +168,7 @@ type Scheduler struct {
 	// spare keeps targets for reuse, residents the records of resident tasks, and awaits what constructs have
 	// shared with their tasks.
 	spare     sync.Pool
-	residents residentSpares
+	residents residentPool
 	awaits    sync.Pool
 
 	// The fields above are read for each task that is created, and those below are changed for each: they are
