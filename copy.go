@@ -108,7 +108,7 @@ func (r *routine) giveBack() {
 func (r *routine) between(dst, src *DevicePtr) error {
 	var err error
 	if d := r.fills; d != nil {
-		if !dst.IsNil() && dst.d != d && (dst.d != nil || d.physical != nil) {
+		if !dst.IsNil() && dst.elsewhere(d) {
 			return Device{d}.wrongDevice(dst)
 		}
 		r.dst, err = r.end(dst, r.rows.DstSpan)

@@ -62,6 +62,9 @@ func (p DevicePtr) Add(n int) DevicePtr {
 // IsNil reports whether p is nil.
 func (p DevicePtr) IsNil() bool { return p.d == nil && p.host.Ptr == nil }
 
+// elsewhere reports whether p points to memory of another device than d. A HostPtr points to that of the initial device.
+func (p *DevicePtr) elsewhere(d *device) bool { return p.d != d && (p.d != nil || d.physical != nil) }
+
 // Address returns the address as kernels see it: the buffer device address if the device
 // supports it, or the host address. It is 0 for nil.
 func (p DevicePtr) Address() uint64 {

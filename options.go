@@ -76,9 +76,9 @@ type Options struct {
 	ForeignTimeout time.Duration
 	// Adopt, if not nil, describes the application's own VkDevice, which is then the only
 	// non-host device. Open creates no device or instance, and Close destroys none.
-	// Validation depends on the application's instance. Its messengers (VK_EXT_debug_utils) may be functions in
-	// Go, but must not call this package or take the Locker of a queue: they are called inside of calls of Vulkan. No queue is reserved for interop
-	// objects unless InteropQueues says so: then nobody may submit other work than an object's
+	// Validation depends on the application's instance. Its messengers (VK_EXT_debug_utils) may be
+	// functions in Go, but must not call this package or take the Locker of a queue: they are called
+	// inside of calls of Vulkan. No queue is reserved for interop objects unless InteropQueues says so: then nobody may submit other work than an object's
 	// to its queue, neither the application nor another runtime with the same device, because
 	// constructs have such a queue wait for what is yet to be submitted elsewhere (see
 	// interop.Object.Queue). Close does not wait for the application's submissions: those

@@ -20,11 +20,12 @@ func checkArgs(args []Arg, labels *itemLabels) error {
 	return nil
 }
 
-// checkValue returns an error if the value of a type has integers where the kernel has floating-point numbers, or the other way
-// round, in the push constants that value argument i fills. How many values there are, and their sizes, are checked with the
-// launch. t is nil for a value whose type is not known.
-func (k *sharedKernel) checkValue(i int, t reflect.Type) error {
-	if i >= len(k.accepted) || t == nil {
+// checkValue returns an error if a value argument, of which there are i before it, has integers where the kernel has
+// floating-point numbers in the push constants that it fills, or the other way round. How many values there are, and their sizes,
+// are checked with the launch.
+func (k *sharedKernel) checkValue(i int, a *Arg) error {
+	t := a.at.elem
+	if a.kind != argValue || t == nil || i >= len(k.accepted) { // the type of a saved value is not known
 		return nil
 	}
 	if first := k.accepted[i].Load(); first != nil && *first == t {
@@ -100,10 +101,8 @@ func (c *clauses) arguments(k *sharedKernel, args []Arg, d *device) error {
 			c.Addresses = append(c.Addresses, sched.Address{Value: len(c.Values), Map: item})
 		}
 		if a.isValue() {
-			if a.kind == argValue {
-				if err := k.checkValue(len(c.Values), a.at.elem); err != nil {
-					return err
-				}
+			if err := k.checkValue(len(c.Values), a); err != nil {
+				return err
 			}
 			from := len(c.bytes)
 			c.bytes = append(c.bytes, a.bytes()...)
@@ -167,7 +166,7 @@ func (a *Arg) reaches(d *device, label string) error {
 	case p.IsNil() && a.kind == argDeviceAddr && a.size == 0:
 	case p.IsNil():
 		return fmt.Errorf("%w: %s is nil", ErrInvalidPointer, label)
-	case p.d != d && (p.d != nil || d.physical != nil):
+	case p.elsewhere(d):
 		return fmt.Errorf("%w: %s: %v is no memory of device %d", ErrInvalidDevice, label, *p, d.number)
 	}
 	return nil

@@ -101,10 +101,8 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		values := few[:0]
 		for i := range call.values { // args may be on a stack, which values must not refer to
 			a := &call.values[i]
-			if a.kind == argValue {
-				if err := k.checkValue(i, a.at.elem); err != nil {
-					return false, err
-				}
+			if err := k.checkValue(i, &a.Arg); err != nil {
+				return false, err
 			}
 			values = append(values, a.bytes())
 		}
