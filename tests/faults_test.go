@@ -168,7 +168,8 @@ func pausing(s *sweep) (errs []error) {
 	return append(errs, s.rt.Target(ctx, now(s.add(s.x, 1))), s.rt.Taskwait(ctx))
 }
 
-// replays records a taskgraph, and replays it, also with another slice.
+// replays records a taskgraph, and replays it, also with another slice. It begins with kernels that are one task in replays, and does
+// so often enough for their commands to be recorded.
 func replays(s *sweep) (errs []error) {
 	ctx := s.t.Context()
 	did := func(err error) { errs = append(errs, err) }
@@ -177,14 +178,14 @@ func replays(s *sweep) (errs []error) {
 	did(s.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: all}))
 	var of vkomp.ParamSlice[uint32]
 	var records vkomp.TaskgraphRecords
-	for _, sum := range [][]uint32{s.y, s.y, s.z} {
+	for _, sum := range [][]uint32{s.y, s.y, s.y, s.z} {
 		did(s.rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records, Params: []vkomp.Param{of.Bind(sum)}}, func(ctx context.Context) error {
 			sum := of.Get(ctx)
 			var errs []error
 			for range 3 {
-				errs = append(errs, s.rt.Target(ctx, s.k.on(s.x, zeros, 3, 0, 1, vkomp.InOut(s.x))),
-					s.rt.Target(ctx, s.k.on(sum, s.x, 1, 1, 0, vkomp.In(s.x), vkomp.InOut(sum))))
+				errs = append(errs, s.rt.Target(ctx, s.k.on(s.x, zeros, 3, 0, 1, vkomp.InOut(s.x))))
 			}
+			errs = append(errs, s.rt.Target(ctx, s.k.on(sum, s.x, 1, 1, 0, vkomp.In(s.x), vkomp.InOut(sum))))
 			motion := vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(sum)}, Depend: []vkomp.Depend{vkomp.In(sum)}, NoWait: true}
 			return errors.Join(append(errs, s.rt.TargetUpdate(ctx, motion))...)
 		}))
