@@ -34,12 +34,47 @@ type Arg struct {
 	close bool
 	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
-	// part is the array section of the slice, nil for all of it.
-	part *arraySection
-	// image is set for a value that a Mapper maps, else nil.
-	image *imageArg
+	// more is what few arguments have, nil for those that have none of it.
+	more *argMore
 	// param is the parameter whose value this is, else nil.
 	param *param
+}
+
+// Arguments are copied several times while a directive is made. A copy is in pieces of 16 bytes, and where the size is
+// no multiple of that, the last two of them overlap: the next copy then waits until both are in the cache.
+var _ = [1]bool{}[unsafe.Sizeof(Arg{})%16]
+
+// argMore is what few arguments have. It is immutable.
+type argMore struct {
+	// section is the array section of the slice if parted is set, else that is all of it.
+	section arraySection
+	parted  bool
+	// image is set for a value that a Mapper maps, else nil.
+	image *imageArg
+}
+
+// part returns the array section of the slice, nil for all of it.
+func (a *Arg) part() *arraySection {
+	if a.more == nil || !a.more.parted {
+		return nil
+	}
+	return &a.more.section
+}
+
+// image returns how the value is mapped that a Mapper maps, nil for other arguments.
+func (a *Arg) image() *imageArg {
+	if a.more == nil {
+		return nil
+	}
+	return a.more.image
+}
+
+// members returns the slices that a mapped value points to.
+func (a *Arg) members() []imageMember {
+	if i := a.image(); i != nil {
+		return i.slices
+	}
+	return nil
 }
 
 // argKind says which constructor made an Arg.
@@ -220,10 +255,11 @@ func (a Arg) Deleting() Arg {
 	return a
 }
 
-func mapSlice[T any](s []T, t memory.MapType) Arg {
-	section := sectionOf(s)
-	escape(section.Ptr)
-	return Arg{at: DevicePtr{host: section, elem: reflect.TypeFor[T]()}, kind: argMap, mapType: t}
+func mapSlice[T any](s []T, t memory.MapType) (a Arg) {
+	a.at.host = sectionOf(s)
+	escape(a.at.host.Ptr)
+	a.at.elem, a.kind, a.mapType = reflect.TypeFor[T](), argMap, t
+	return a
 }
 
 func sectionOf[T any](s []T) memory.Section {
@@ -259,11 +295,11 @@ func (a *Arg) check(label string) error {
 	if a.kind == argZero {
 		return fmt.Errorf("%w: %s is the zero Arg: make it with To or another function that returns an Arg; ParamVar.Arg returns it where the parameter is not bound", ErrInvalidArgument, label)
 	}
-	if a.kind != argMap && (a.always || a.close || a.deletes || a.self || a.part != nil || a.presence == memory.MustBePresent) {
+	if a.kind != argMap && (a.always || a.close || a.deletes || a.self || a.part() != nil || a.presence == memory.MustBePresent) {
 		return fmt.Errorf("%w: %s has a modifier or a section, which are for slices that are mapped or updated", ErrInvalidArgument, label)
 	}
-	if a.image != nil {
-		return a.image.check(a, label)
+	if image := a.image(); image != nil {
+		return image.check(a, label)
 	}
 	if a.at.elem == nil {
 		return nil
@@ -286,7 +322,7 @@ func (a *Arg) item(label string) (m memory.Map, err error) {
 
 // setItem sets m, which is zero, to the item as one of a map clause.
 func (a *Arg) setItem(m *memory.Map, label string) (err error) {
-	if m.Section = a.at.host; a.part != nil {
+	if m.Section = a.at.host; a.part() != nil {
 		if m.Section, err = a.contiguous(); err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}

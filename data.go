@@ -152,8 +152,8 @@ func (r *dataRegion) items(d *TargetData) error {
 			return err
 		}
 		r.enter = append(r.enter, m)
-		if a := &d.Maps[k]; a.image != nil {
-			if r.images, err = a.image.addTo(r.images, &r.enter, a, mapLabels.of(k), r.member); err != nil {
+		if a := &d.Maps[k]; a.image() != nil {
+			if r.images, err = a.image().addTo(r.images, &r.enter, a, mapLabels.of(k), r.member); err != nil {
 				return err
 			}
 		}

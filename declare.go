@@ -123,7 +123,7 @@ func (d *DeclareTarget) items() ([]memory.Map, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case a.image != nil:
+		case a.image() != nil:
 			return nil, fmt.Errorf("%w: %s is made by a Mapper: a declaration takes slices", ErrInvalidArgument, label)
 		case m.Type != memory.MapTo && m.Type != memory.MapAlloc:
 			return nil, fmt.Errorf("%w: %s has map type %v: a declaration takes To and Alloc", ErrInvalidArgument, label, m.Type)

@@ -82,8 +82,9 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	escape(unsafe.Pointer(value))
 	var image D
 	i := &imageArg{size: uint64(unsafe.Sizeof(image))}
+	i.more.image = i
 	escape(unsafe.Pointer(i))
-	a := Arg{kind: argMap, mapType: t, image: i}
+	a := Arg{kind: argMap, mapType: t, more: &i.more}
 	a.at = DevicePtr{host: memory.Section{Ptr: unsafe.Pointer(value), Size: uint64(unsafe.Sizeof(*value))}, elem: reflect.TypeFor[T]()}
 	switch path := pointerPath(reflect.TypeFor[D]()); {
 	case value == nil:
@@ -111,6 +112,8 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 
 // imageArg is the part of an Arg that only a Mapper sets.
 type imageArg struct {
+	// more has the imageArg itself, for the Arg.
+	more argMore
 	size uint64
 	// write and read are those of transfer.Image.
 	write, read func(image unsafe.Pointer) error
@@ -131,7 +134,7 @@ func (i *imageArg) members(members []Member, image unsafe.Pointer) error {
 		switch {
 		case m.address == nil || offset >= i.size || i.size-offset < pointerSize:
 			return fmt.Errorf("%w: member %d is attached to no address in the image", ErrInvalidArgument, k)
-		case m.arg.kind != argMap || m.arg.image != nil || m.arg.part != nil || m.arg.self || !m.arg.mapType.Enters():
+		case m.arg.kind != argMap || m.arg.image() != nil || m.arg.part() != nil || m.arg.self || !m.arg.mapType.Enters():
 			return fmt.Errorf("%w: member %d is not made with To, From, ToFrom or Alloc, or is Self", ErrInvalidArgument, k)
 		}
 		if err := m.arg.check(fmt.Sprintf("member %d", k)); err != nil {
@@ -149,7 +152,7 @@ func (i *imageArg) check(a *Arg, label string) error {
 		return fmt.Errorf("%s: %w", label, i.err)
 	case a.self:
 		return fmt.Errorf("%w: %s: an image is no storage of the host's own", ErrInvalidArgument, label)
-	case a.part != nil:
+	case a.part() != nil:
 		return fmt.Errorf("%w: %s: a section of a mapped value", ErrInvalidArgument, label)
 	}
 	return nil

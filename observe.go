@@ -28,8 +28,8 @@ func argumentData(k *sharedKernel, args []Arg, d *device) *observe.Data {
 			continue
 		}
 		data.Arguments = append(data.Arguments, a)
-		for k := 0; arg.image != nil && k < len(arg.image.slices); k++ {
-			m := arg.image.member(arg, k)
+		for k := range arg.members() {
+			m := arg.image().member(arg, k)
 			member := observe.Argument{Reads: true, Writes: m.mapType != memory.MapTo, Label: a.Label}
 			if m.describe(&member, d) {
 				data.Arguments = append(data.Arguments, member)

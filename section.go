@@ -18,14 +18,14 @@ type Span struct {
 // 5.0 shape-operator). The slice must be at least that long; the rest of it is left out. At
 // most MaxRectDims dimensions are possible.
 func (a Arg) Shape(dims ...int) Arg {
-	part := arraySection{dims: slices.Clone(dims)}
-	if a.part != nil {
-		part.spans = a.part.spans
+	section := arraySection{dims: slices.Clone(dims)}
+	if part := a.part(); part != nil {
+		section.spans = part.spans
 	}
-	if part.dims == nil {
-		part.dims = []int{}
+	if section.dims == nil {
+		section.dims = []int{}
 	}
-	return a.parted(&part)
+	return a.parted(section)
 }
 
 // Section selects part of the slice (OpenMP 5.0 array section), with a span for each
@@ -34,17 +34,18 @@ func (a Arg) Shape(dims ...int) Arg {
 // is not contiguous: for others it is ErrInvalidArgument, as is one that exceeds the array. A
 // section without elements is at the beginning of the slice.
 func (a Arg) Section(spans ...Span) Arg {
-	part := arraySection{spans: slices.Clone(spans)}
-	if a.part != nil {
-		part.dims = a.part.dims
+	section := arraySection{spans: slices.Clone(spans)}
+	if part := a.part(); part != nil {
+		section.dims = part.dims
 	}
-	return a.parted(&part)
+	return a.parted(section)
 }
 
 // parted returns the item with another array section.
-func (a Arg) parted(part *arraySection) Arg {
-	escape(unsafe.Pointer(part))
-	a.part = part
+func (a Arg) parted(section arraySection) Arg {
+	more := &argMore{section: section, parted: true, image: a.image()}
+	escape(unsafe.Pointer(more))
+	a.more = more
 	return a
 }
 
@@ -74,15 +75,16 @@ func (a *Arg) selected() (selection, error) {
 		return selection{}, fmt.Errorf("%w: a section of %v, whose elements have no bytes", ErrInvalidArgument, a.at.elem)
 	}
 	elements := a.at.host.Size / elem
-	dims := a.part.dims
+	part := a.part()
+	dims := part.dims
 	if dims == nil {
 		dims = []int{int(elements)}
 	}
 	if n := len(dims); n == 0 || n > memory.MaxRectDims {
 		return selection{}, fmt.Errorf("%w: a shape of %d dimensions: 1 to %d are possible", ErrInvalidArgument, n, memory.MaxRectDims)
 	}
-	if len(a.part.spans) > len(dims) {
-		return selection{}, fmt.Errorf("%w: %d spans for %d dimensions", ErrInvalidArgument, len(a.part.spans), len(dims))
+	if len(part.spans) > len(dims) {
+		return selection{}, fmt.Errorf("%w: %d spans for %d dimensions", ErrInvalidArgument, len(part.spans), len(dims))
 	}
 	left, none := elements, slices.Contains(dims, 0)
 	for _, d := range dims {
@@ -95,8 +97,8 @@ func (a *Arg) selected() (selection, error) {
 	first, last, volume, bytes := uint64(0), uint64(0), elem, elem
 	for i := len(dims) - 1; i >= 0; i-- {
 		span := Span{Count: dims[i], Stride: 1}
-		if i < len(a.part.spans) {
-			span = a.part.spans[i]
+		if i < len(part.spans) {
+			span = part.spans[i]
 		}
 		if span.Stride == 0 {
 			span.Stride = 1

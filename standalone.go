@@ -106,7 +106,7 @@ func (rt *Runtime) hit(c *current, d *standalone, items []Arg) bool {
 	var maps [mostHits]memory.Map
 	for k := range items {
 		a := &items[k]
-		if a.kind != argMap || a.always || a.deletes || a.self || a.part != nil || a.image != nil ||
+		if a.kind != argMap || a.always || a.deletes || a.self || a.part() != nil || a.image() != nil ||
 			!leaving && !a.mapType.Enters() || pointerPath(a.at.elem) != "" {
 			return false
 		}

@@ -66,7 +66,7 @@ func (c *clauses) arguments(k *sharedKernel, args []Arg, d *device) error {
 			total += len(a.bytes())
 			bound = bound || a.kind == argAddress
 		default:
-			bound = bound || a.kind != argMap || a.image != nil
+			bound = bound || a.kind != argMap || a.image() != nil
 		}
 	}
 	if bound {
@@ -83,9 +83,9 @@ func (c *clauses) arguments(k *sharedKernel, args []Arg, d *device) error {
 			if err := a.setMapped(&c.Enter[item], label); err != nil {
 				return err
 			}
-			if a.image != nil {
+			if a.image() != nil {
 				var err error
-				if c.Images, err = a.image.addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
+				if c.Images, err = a.image().addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
 					return err
 				}
 			}
@@ -231,12 +231,12 @@ func (c *clauses) dependOnArgs(k *sharedKernel, args []Arg) {
 			kind = tasks.DependIn
 		}
 		section := a.at.host
-		if a.part != nil {
+		if a.part() != nil {
 			section, _ = a.contiguous() // otherwise the argument is refused elsewhere
 		}
 		c.Depend = append(c.Depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
-		for k := 0; a.image != nil && k < len(a.image.slices); k++ {
-			m := a.image.member(a, k)
+		for k := range a.members() {
+			m := a.image().member(a, k)
 			kind := tasks.DependInOut
 			if m.mapType == memory.MapTo {
 				kind = tasks.DependIn

@@ -351,10 +351,10 @@ func (b *bindings) argPlaces(args []Arg, labels *itemLabels) (places []place, er
 			continue
 		}
 		p, ok, err := b.argPlace(i, a)
-		for k := 0; a.image != nil && k < len(a.image.slices) && !ok && err == nil; k++ {
-			_, ok, err = b.placeOf(i, a.image.slices[k].arg.at.host)
+		for k := 0; k < len(a.members()) && !ok && err == nil; k++ {
+			_, ok, err = b.placeOf(i, a.members()[k].arg.at.host)
 		}
-		if err == nil && ok && a.image != nil {
+		if err == nil && ok && a.image() != nil {
 			err = fmt.Errorf("a mapped value in the slice of a parameter")
 		}
 		if err != nil {

@@ -63,7 +63,7 @@ func (c *clauses) motion(a *Arg, label string) error {
 	if a.mapType == memory.MapFrom {
 		m.Kind = transfer.UpdateFrom
 	}
-	if a.part != nil {
+	if a.part() != nil {
 		s, err := a.selected()
 		if err == nil && s.gaps {
 			m.Rows, err = s.rows()
@@ -74,12 +74,12 @@ func (c *clauses) motion(a *Arg, label string) error {
 		m.Host = s.section
 	}
 	m.Size = m.Host.Size
-	if a.image != nil {
-		m.Size, m.Image = a.image.size, &transfer.Image{Write: a.image.write, Read: a.image.read}
+	if a.image() != nil {
+		m.Size, m.Image = a.image().size, &transfer.Image{Write: a.image().write, Read: a.image().read}
 	}
 	c.Transfers = append(c.Transfers, m)
-	for k := 0; a.image != nil && k < len(a.image.slices); k++ {
-		member := a.image.member(a, k)
+	for k := range a.members() {
+		member := a.image().member(a, k)
 		if member.mapType != a.mapType {
 			continue // the member is not mapped in this direction
 		}
