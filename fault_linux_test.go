@@ -90,6 +90,35 @@ func storageGoes(t *testing.T, rt *vkomp.Runtime, size int) {
 	}
 }
 
+// A fill of storage that device and host share writes the program's own bytes.
+func TestFillOfHostStorageThatIsGone(t *testing.T) {
+	ctx := t.Context()
+	rt := vktest.Open(t)
+	d := rt.DefaultDevice(ctx)
+	if !imports(t, rt, d) {
+		t.Skip("the device imports no host storage")
+	}
+	s := newPages(t, 1<<16)
+	pinned, err := vkomp.Pin(ctx, rt, s)
+	must(t, err)
+	enter := vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(s).Self()}}
+	must(t, rt.TargetEnterData(ctx, enter))
+	p := d.MappedPtr(vkomp.HostPtr(s))
+	for _, n := range []int{1, 1000} {
+		s.forbid(t, true)
+		isGone(t, "fill", d.Memset(ctx, p.Add(1), 7, n))
+		must(t, d.MemsetAsync(ctx, p.Add(1), 7, n))
+		isGone(t, "deferred", rt.Taskwait(ctx))
+		s.forbid(t, false)
+		must(t, d.Memset(ctx, p.Add(1), 7, n))
+		if s[0] != 0 || s[1] != 7 || s[n] != 7 || s[n+1] != 0 {
+			t.Errorf("a fill of %d bytes: %v", n, s[:n+2])
+		}
+	}
+	must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(s)}}))
+	must(t, pinned.Free(ctx))
+}
+
 // pages is memory outside of Go's heap.
 type pages []byte
 

@@ -240,10 +240,13 @@ func copyBytes(to, from unsafe.Pointer, n uint64) error {
 	return protect.Touch(func() { copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(from), n)) })
 }
 
-// fillBytes sets n bytes to a value.
-func fillBytes(to unsafe.Pointer, value byte, n uint64) {
-	bytes := unsafe.Slice((*byte)(to), n)
-	for i := range bytes {
-		bytes[i] = value
-	}
+// fillBytes sets n bytes to a value. They are the program's where device and host share storage, and may not be
+// accessible then, which is an error.
+func fillBytes(to unsafe.Pointer, value byte, n uint64) error {
+	return protect.Touch(func() {
+		bytes := unsafe.Slice((*byte)(to), n)
+		for i := range bytes {
+			bytes[i] = value
+		}
+	})
 }

@@ -33,7 +33,7 @@ func TestHoleInHostStorageIsAnError(t *testing.T) {
 	}
 	for _, threads := range []int{1, MaxThreads} {
 		r := ringRig(t, chunk, threads)
-		a, staging := r.device(size), make([]byte, size)
+		a, staging, pinned := r.device(size), make([]byte, size), r.pinned(host)
 		ways := map[string]func() error{
 			"ring in": func() error {
 				x := r.through(&Transfer{Kind: CopyToDevice, Host: section(host), Dst: a, Size: size})
@@ -42,6 +42,10 @@ func TestHoleInHostStorageIsAnError(t *testing.T) {
 			"ring out": func() error {
 				x := r.through(&Transfer{Kind: CopyToHost, Host: section(host), Src: a, Size: size})
 				return r.list.bring(&r.d, []*Transfer{x}, r)
+			},
+			"fill of shared storage": func() error {
+				_, err := directFill.begin(&r.d, &r.list, &Transfer{Kind: Fill, Dst: pinned, Size: size})
+				return err
 			},
 		}
 		for _, some := range []*memory.Rows{nil, &rows} {

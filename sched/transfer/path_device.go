@@ -33,8 +33,7 @@ var deviceFill = path{
 	},
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
 		l.touchStaging(d, x.staging, 0, fillEdge)
-		fillBytes(x.staging.Host(), x.value, fillEdge)
-		return 0, nil
+		return 0, fillBytes(x.staging.Host(), x.value, fillEdge)
 	},
 	record: func(r *recorder, x *Transfer) {
 		pattern, buffer := vk.Buffer(x.staging.Block.ID), vk.Buffer(x.Dst.Block.ID)

@@ -49,8 +49,7 @@ var directFill = path{
 	inPlace: true,
 	begin: func(d *Device, l *List, x *Transfer) (uint64, error) {
 		x.touchDst(d, l)
-		fillBytes(unsafe.Add(x.Dst.Host(), x.DstAt), x.value, x.Size)
-		return 0, nil
+		return 0, fillBytes(unsafe.Add(x.Dst.Host(), x.DstAt), x.value, x.Size)
 	},
 }
 
