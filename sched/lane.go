@@ -93,15 +93,16 @@ func (l *ringLane) Await(c *transfer.Chunk) error {
 	s.mu.Unlock()
 	err := s.order.Await(&w)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.order.Awaited(&w)
-	if err == nil {
-		err = s.loss.err // during the wait somebody else may have learned of it
+	if err != nil {
+		s.loseLocked(err)
 	}
-	s.mu.Unlock()
-	if err == nil {
-		c.Busy = order.SyncPoint{}
+	if s.loss.err != nil { // during the wait somebody else may have learned of it
+		return s.loss.err
 	}
-	return err
+	c.Busy = order.SyncPoint{}
+	return nil
 }
 
 // busyRingLocked returns a batch under way that uses a chunk of one of the task's rings, or nil.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,6 +87,7 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 				for n := 1; n <= 16; n += faultStep {
 					r := newRig(t, mode, uint64(n))
 					lose(r.d, n)
+					r.s.loss.recovery = "the way back"
 					err := newSpread(r).generate()
 					r.d.mu.Lock()
 					is := r.d.lost
@@ -95,6 +97,9 @@ func TestNothingOfALostDeviceIsFreedBeforeItIsAtRest(t *testing.T) {
 					}
 					if is && err != nil && !errors.Is(err, vk.ErrDeviceLost) || !is && err != nil {
 						t.Errorf("call %d: lost %v, and the program learned of %v", n, is, err)
+					}
+					if is && err != nil && strings.Count(err.Error(), r.s.loss.recovery) != strings.Count(err.Error(), errLost.Error()) {
+						t.Errorf("call %d: not every failure says how the device can be used again: %v", n, err)
 					}
 					// Close reports what is still mapped: it was lost with the device.
 					_ = r.s.Close()

@@ -1,13 +1,11 @@
 package sched
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // deviceOrder keeps the order of the device's work, with working memory for placing commands.
@@ -162,9 +160,6 @@ func (s *Scheduler) failBatchLocked(b *order.Batch, w *tasks.Work) {
 	s.stamps.Drop(b)
 	for _, task := range b.Tasks() {
 		t, cause := s.targetOfLocked(task, w), b.Err()
-		if errors.Is(cause, vk.ErrDeviceLost) {
-			cause = s.loss.err
-		}
 		if t.failed != nil {
 			cause = t.failed
 		} else if failure := t.node.FailedBy(); failure != nil && t.state != taskLate {

@@ -616,3 +616,18 @@ func TestLossDuringASubmissionByAnotherGoroutine(t *testing.T) {
 		t.Errorf("%v, and value %d is submitted", err, d.submitted[1])
 	}
 }
+
+// A device is lost once, whoever reports it first: the submission that is under way hears of that, too.
+func TestLossIsTheOneThatWasReportedFirst(t *testing.T) {
+	o, d := newStanding(fourQueues[:1])
+	first := errors.New("first")
+	d.submitting = func(int) {
+		o.mu.Lock()
+		o.Lose(first)
+		o.mu.Unlock()
+	}
+	d.refuse = vk.ErrDeviceLost
+	if err := submission(o, o.All()[0]); err != first || o.Lost() != first {
+		t.Errorf("the submission fails with %v, and the device is lost with %v", err, o.Lost())
+	}
+}

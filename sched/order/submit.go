@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -187,7 +188,7 @@ func (o *Queues) settle(b *Batch, err error) (failed bool) {
 	o.unsent = slices.Delete(o.unsent, 0, 1)
 	b.stage, q.sent, b.err = submitted, b.value, err
 	if lost {
-		o.Lose(err) // the batch may run
+		o.Lose(cmp.Or(o.lost, err)) // the batch may run
 		return true
 	}
 	q.stats.Submissions++
@@ -221,7 +222,7 @@ func (o *Queues) SubmitNow(q *Queue, failed func()) error {
 		o.settled.Wait()
 	}
 	err := b.err
-	if b.stage == closed {
+	if b.stage == closed || b.stage == submitted && err != nil {
 		err = o.lost
 	}
 	if b.watched = false; b.spare {
