@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 	"weak"
@@ -534,6 +535,42 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	if tasks := complete(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
 		t.Errorf("%d tasks are complete, want 1", len(tasks))
 	}
+}
+
+// A waiter that is to end leaves the batches in flight to a driver, and ends when there is no driver any more, whoever has
+// found that the batches are complete.
+func TestRetiredWaiterEndsAfterTheDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, _ := newStanding(fourQueues[:1])
+		q := o.All()[0]
+		locked := func(f func()) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			f()
+		}
+		locked(q.AddDriver)
+		dispatch(t, o, q)
+		submit(t, o, q)
+		locked(func() { o.StartWaiter(q) })
+		go locked(func() {
+			if w, ok := o.NextWait(q); ok {
+				t.Errorf("the waiter is to wait for %d", w.Value)
+			}
+		})
+		synctest.Wait()
+		locked(o.Retire)
+		synctest.Wait()
+		locked(func() {
+			complete(o, q, q.Last())
+			o.StopDriving(q)
+		})
+		synctest.Wait()
+		locked(func() {
+			if o.Retiring() {
+				t.Error("the waiter is still there")
+			}
+		})
+	})
 }
 
 // A goroutine submits a few batches and leaves the others that were closed meanwhile to another one.

@@ -89,6 +89,7 @@ func (q *Queue) AddDriver() { q.drivers++ }
 // StopDriving ends what AddDriver has announced.
 func (o *Queues) StopDriving(q *Queue) {
 	q.drivers--
+	q.wake.Signal() // a retired waiter may have waited for the driver alone
 	o.wakeWaiter(q)
 }
 
