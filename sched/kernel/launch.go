@@ -71,7 +71,7 @@ func (k *Kernel) PlanDispatch(g *[3]uint64, p *vk.Properties, calls []Call) (Pla
 	}
 	fold := uint64(limit[long])
 	layers, rest := g[long]/fold, g[long]%fold
-	if g[2] != 1 || layers+1 > uint64(limit[2]) {
+	if g[2] != 1 || layers+min(rest, 1) > uint64(limit[2]) {
 		return Plan{}, k.tooLong(long, g, p, "the range cannot be split along z")
 	}
 	count := *g

@@ -44,12 +44,14 @@ func TestPlanCoversTheRangeOnce(t *testing.T) {
 			if !errors.Is(err, ErrInvalidLaunch) {
 				t.Fatal(err)
 			}
-			fits := true
+			// One dimension of a flat range may be as long as its layers, which stand along z, fit.
+			layers := uint64(1)
 			for d := range g {
-				fits = fits && g[d] <= uint64(limit[d])
+				layers *= (g[d]-1)/uint64(limit[d]) + 1
 			}
-			if fits {
-				t.Fatalf("a range within the limits is refused: %v", err)
+			long := g[0] > uint64(limit[0]) && g[1] > uint64(limit[1])
+			if layers == 1 || g[2] == 1 && !long && layers <= uint64(limit[2]) {
+				t.Fatalf("%v workgroups are refused where %v are possible: %v", g, limit, err)
 			}
 			return
 		}
@@ -84,6 +86,22 @@ func TestPlanCoversTheRangeOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLongestPlan(t *testing.T) {
+	k := load(t, "set")
+	p := vk.Properties{Limits: vk.Limits{MaxComputeWorkGroupCount: [3]uint32{5, 4, 6}}}
+	for d, longest := range []uint64{30, 24} {
+		g := [3]uint64{1, 1, 1}
+		g[d] = longest
+		if plan, err := k.PlanDispatch(&g, &p, nil); err != nil || plan.Fold != d+1 || len(plan.Calls) != 1 {
+			t.Errorf("%v workgroups: %+v, %v", g, plan, err)
+		}
+		g[d]++
+		if _, err := k.PlanDispatch(&g, &p, nil); !errors.Is(err, ErrInvalidLaunch) {
+			t.Errorf("%v workgroups: %v", g, err)
+		}
+	}
 }
 
 func TestGroupsCoverTheRange(t *testing.T) {
