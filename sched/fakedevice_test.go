@@ -435,6 +435,9 @@ func (d *fakeDevice) Trim() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.trimmed++
+	if d.lost {
+		return errLost
+	}
 	return nil
 }
 

@@ -454,6 +454,7 @@ func TestTimestampsOfALostDeviceEndNothing(t *testing.T) {
 				}
 				return nil
 			}
+			r.s.loss.recovery = "the way back"
 			tr := newTracing(t, r)
 			tr.start()
 			for _, s := range x[:3] { // a batch each
@@ -467,7 +468,7 @@ func TestTimestampsOfALostDeviceEndNothing(t *testing.T) {
 			case starting:
 				r.s.startIntake(false).Finish()
 			case flushing, flushing + ", by a look":
-				if err := tr.FlushTrace(); !errors.Is(err, vk.ErrDeviceLost) {
+				if err := tr.FlushTrace(); !errors.Is(err, vk.ErrDeviceLost) || by != flushing && err != r.s.Lost() {
 					t.Errorf("flush: %v", err)
 				}
 			default:

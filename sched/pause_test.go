@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
@@ -61,6 +62,22 @@ func TestRelinquishKeepsWhatIsMapped(t *testing.T) {
 			r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, in: [][]uint32{x, y}, included: true})
 			r.expect("x", x, filled(16, want)...)
 		})
+	}
+}
+
+// A soft pause can be the first to learn that the device is lost.
+func TestRelinquishOfALostDevice(t *testing.T) {
+	r := newRig(t, memoryModes[0], 1)
+	r.s.loss.recovery = "the way back"
+	r.run(launch{label: "before", kernel: "add", args: []arg{tofrom(filled(16, 1))}, constant: 1, included: true})
+	r.d.set(r.d.lose)
+	for range 2 {
+		if err := r.s.Relinquish(); !errors.Is(err, vk.ErrDeviceLost) || err != r.s.Lost() || !strings.HasSuffix(err.Error(), r.s.loss.recovery) {
+			t.Errorf("Relinquish: %v, Lost: %v", err, r.s.Lost())
+		}
+	}
+	if err := r.s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

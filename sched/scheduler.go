@@ -376,9 +376,8 @@ func (s *Scheduler) Relinquish() error {
 	s.mu.Unlock()
 	err = s.device.Trim()
 	if errors.Is(err, vk.ErrDeviceLost) {
-		s.mu.Lock()
-		s.loseLocked(err)
-		s.mu.Unlock()
+		s.Lose(err)
+		err = s.Lost()
 	}
 	return err
 }

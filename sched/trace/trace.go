@@ -196,6 +196,7 @@ func (tr *Trace) flushReachedLocked() error {
 		reached, err := tr.source.Device.Completed(int(q.Index()))
 		if errors.Is(err, vk.ErrDeviceLost) {
 			tr.source.Lose(err)
+			return tr.source.Queues.Lost()
 		}
 		if err != nil {
 			return err
