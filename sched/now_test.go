@@ -151,6 +151,41 @@ func TestCopiesThatAreRefusedAtOnceCopyNothing(t *testing.T) {
 	}
 }
 
+// A copy between host storage and the device's view of it may overlap, and is refused whether a task is in flight or not.
+func TestOverlappingCopiesOfSharedStorageAreRefused(t *testing.T) {
+	r := newRig(t, modeNamed(t, "unified"), 1)
+	defer r.close()
+	x := filled(16, 1)
+	for i := range x {
+		x[i] = uint32(i)
+	}
+	want := slices.Clone(x)
+	g := r.region(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	g.Enter[0].Share = memory.ShareMust
+	if err := r.s.Run(context.Background(), g); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := r.s.MappedPointer(sectionOf(x))
+	for _, kind := range []transfer.Kind{transfer.CopyToDevice, transfer.CopyToHost} {
+		if err := r.routine(kind, x[:8], p.Add(16)); !errors.Is(err, ErrOverlap) || !slices.Equal(x, want) {
+			t.Errorf("kind %d: %v, and x is %v", kind, err, x)
+		}
+		if err := r.routine(kind, x[:8], p); err != nil || !slices.Equal(x, want) {
+			t.Errorf("kind %d, to where the bytes are: %v, and x is %v", kind, err, x)
+		}
+		if err := r.routine(kind, x[:4], p.Add(16)); err != nil {
+			t.Errorf("kind %d, side by side: %v", kind, err)
+		}
+		if kind == transfer.CopyToDevice {
+			copy(want[4:8], want[:4])
+		}
+		if !slices.Equal(x, want) {
+			t.Errorf("kind %d: x is %v, want %v", kind, x, want)
+		}
+	}
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
+}
+
 // Items of a construct that overlap are copied where they lie, each byte once.
 func TestOverlappingItemsAreCopiedAtOnce(t *testing.T) {
 	for _, mode := range memoryModes {

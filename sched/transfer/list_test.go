@@ -278,5 +278,8 @@ func TestRequestsThatCannotBe(t *testing.T) {
 		if err := l.Resolve(&pointers, []Request{c.Request}); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
+		if copies, ok := c.Now(&pointers); ok && c.want != nil {
+			t.Errorf("%s: %+v can be made at once", c.name, copies)
+		}
 	}
 }

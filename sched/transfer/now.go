@@ -23,7 +23,8 @@ func (c Copy) Make() error { return copyBytes(c.To, c.From, c.Bytes) }
 
 // Now returns a requested copy between host storage and device memory that can be made at once: one of a
 // few bytes in a row, where the host itself can read or write the device memory, and nothing in flight uses
-// that. Otherwise, also if the request is wrong, ok is false, and a task has to make the copy, or fail.
+// that. Otherwise, also if the request is wrong, ok is false, and a task has to make the copy, or fail. So it is
+// where the memory is host storage itself: the bytes may be the same on both sides, or overlap.
 // Storage needs no flush, and no task may be in flight that uses the host's storage. The caller holds the
 // scheduler's lock, also while it makes the copy.
 func (r *Request) Now(pointers *allocation.Pointers) (c Copy, ok bool) {
@@ -33,13 +34,13 @@ func (r *Request) Now(pointers *allocation.Pointers) (c Copy, ok bool) {
 	switch r.Kind {
 	case CopyToDevice:
 		a, at, err := pointers.Find(r.Dst, r.Size)
-		if err != nil || !a.HostWrites(r.Size) || !a.Idle() {
+		if err != nil || a.Own != nil || !a.HostWrites(r.Size) || !a.Idle() {
 			return c, false
 		}
 		return Copy{unsafe.Add(a.Host(), at), r.Host.Ptr, r.Size}, true
 	case CopyToHost:
 		a, at, err := pointers.Find(r.Src, r.Size)
-		if err != nil || !a.HostReads() || !a.Idle() {
+		if err != nil || a.Own != nil || !a.HostReads() || !a.Idle() {
 			return c, false
 		}
 		return Copy{r.Host.Ptr, unsafe.Add(a.Host(), at), r.Size}, true
