@@ -37,12 +37,12 @@ func benchGoals(cores int) []benchGoal {
 	goals := []benchGoal{
 		{"sync.empty", sync, ofRaw},
 		{"sync.inc", sync, ofRaw},
-		// A pair is two constructs of at most 150 ns.
 		{"replay.chain", 1.05, ofRaw},
 		{"replay.chain", 300, ""},
 		{"replay.stencil", 1.05, ofRaw},
 		{"replay.stencil", 300, ""},
 		{"replay.stencil.whole_steps", 1.2, ofRaw},
+		// A pair is two constructs of at most 150 ns.
 		{"maphit.enter_exit_among_1", 300, ""},
 		{"maphit.enter_exit_among_10000", 300, ""},
 		{"maphit.enter_exit_among_100000", 300, ""},
