@@ -49,6 +49,19 @@ func (b *bench) withCopies(size int, body func(c *copies) error) (err error) {
 	return body(&c)
 }
 
+// checkBack calls back, the copy of a side from the device to got, and returns an error unless it brings what
+// was copied there.
+func checkBack(side string, got, want []byte, back func() error) error {
+	clear(got) // has what the other side brought
+	if err := back(); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("the bytes of %s came back otherwise", side)
+	}
+	return nil
+}
+
 // benchMemcpySmall has bytes of its own for each of the deferred copies, which nothing orders.
 func benchMemcpySmall(b *bench) error {
 	const size = 64
@@ -80,10 +93,12 @@ func benchMemcpySmall(b *bench) error {
 			}
 			b.figure("memcpy.64B."+way.name, "call", b.calls, benchTotal, samples[1], samples[0])
 		}
-		if !bytes.Equal(x, y) {
-			return errors.New("64 bytes came back otherwise")
+		rawBack := func() error { return b.raw.CopyOut(y, c.raw[0], 1) }
+		err := errors.Join(checkBack("vkomp", y, x, func() error { return out(0) }), checkBack("raw Vulkan", y, x, rawBack))
+		if err != nil {
+			return err
 		}
-		err := b.taskFigures("memcpy.64B.h2d_async", b.tasks, func() error {
+		err = b.taskFigures("memcpy.64B.h2d_async", b.tasks, func() error {
 			for i := range b.tasks {
 				if err := b.rt.MemcpyAsync(b.ctx, c.mem[0].Add(i*size), vkomp.HostPtr(c.host[0][i*size:(i+1)*size]), size); err != nil {
 					return err
@@ -94,11 +109,11 @@ func benchMemcpySmall(b *bench) error {
 		if err != nil {
 			return err
 		}
-		if err := b.rt.Memcpy(b.ctx, vkomp.HostPtr(c.host[1]), c.mem[0], size*b.tasks); err != nil {
+		err = checkBack("deferred copies", c.host[1], c.host[0], func() error {
+			return b.rt.Memcpy(b.ctx, vkomp.HostPtr(c.host[1]), c.mem[0], size*b.tasks)
+		})
+		if err != nil {
 			return err
-		}
-		if !bytes.Equal(c.host[0], c.host[1]) {
-			return errors.New("the bytes of deferred copies came back otherwise")
 		}
 		return b.taskFigures("memcpy.64B.h2d_async_chain", b.tasks, func() error {
 			for range b.tasks {
@@ -114,6 +129,8 @@ func benchMemcpySmall(b *bench) error {
 func benchMemcpy(b *bench) error {
 	size := b.copied
 	return b.withCopies(size, func(c *copies) error {
+		rawBack := func() error { return b.raw.CopyOut(c.host[1], c.raw[1], 1) }
+		vkompBack := func() error { return b.rt.Memcpy(b.ctx, vkomp.HostPtr(c.host[1]), c.mem[1], size) }
 		for _, way := range []struct {
 			name       string
 			raw, vkomp func() error
@@ -122,27 +139,15 @@ func benchMemcpy(b *bench) error {
 				func() error { return b.rt.Memcpy(b.ctx, c.mem[0], vkomp.HostPtr(c.host[0]), size) }},
 			{"d2d", func() error { return b.raw.Copy(c.raw[1], c.raw[0]) },
 				func() error { return b.rt.Memcpy(b.ctx, c.mem[1], c.mem[0], size) }},
-			{"d2h", func() error { return b.raw.CopyOut(c.host[1], c.raw[1], 1) },
-				func() error { return b.rt.Memcpy(b.ctx, vkomp.HostPtr(c.host[1]), c.mem[1], size) }},
+			{"d2h", rawBack, vkompBack},
 		} {
-			clear(c.host[1])
 			samples, err := b.alternate(timed(way.raw), timed(way.vkomp))
 			if err != nil {
 				return err
 			}
 			b.rate("memcpy."+sizeName(size)+"."+way.name, size, samples[1], samples[0])
 		}
-		// vkomp's copy was the last one; then plain Vulkan's.
-		for _, side := range []string{"vkomp", "raw Vulkan"} {
-			if !bytes.Equal(c.host[0], c.host[1]) {
-				return fmt.Errorf("the bytes of %s came back otherwise", side)
-			}
-			clear(c.host[1])
-			if err := b.raw.CopyOut(c.host[1], c.raw[1], 1); err != nil {
-				return err
-			}
-		}
-		return nil
+		return errors.Join(checkBack("vkomp", c.host[1], c.host[0], vkompBack), checkBack("raw Vulkan", c.host[1], c.host[0], rawBack))
 	})
 }
 

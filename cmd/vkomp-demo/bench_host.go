@@ -180,7 +180,11 @@ func benchInFlight(b *bench) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(benchCheck("x[0]", x[0], uint32(2*b.held)), benchCheck("y[0]", y[0], uint32(3*((b.held+chains-1)/chains))))
+	first, want := make([]uint32, chains), make([]uint32, chains)
+	for k := range chains {
+		first[k], want[k] = y[k*elements], uint32(3*((b.held+chains-1-k)/chains))
+	}
+	return errors.Join(benchCheck("x[0]", x[0], uint32(2*b.held)), benchCheckAll("a chain", first, want))
 }
 
 // inFlight measures tasks with depend items, each on a part of its own, that are held back.

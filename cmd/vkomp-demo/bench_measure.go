@@ -211,3 +211,13 @@ func benchCheck[T comparable](what string, got, want T) error {
 	}
 	return nil
 }
+
+// benchCheckAll is benchCheck for each element.
+func benchCheckAll(what string, got, want []uint32) error {
+	for i := range want {
+		if err := benchCheck(fmt.Sprintf("%s[%d]", what, i), got[i], want[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -362,3 +362,55 @@ func TestSizesInNamesOfFigures(t *testing.T) {
 		}
 	}
 }
+
+func TestCopyThatBringsNothingBackIsAnError(t *testing.T) {
+	want := []byte{1, 2, 3}
+	// As after the copy of the other side.
+	got := slices.Clone(want)
+	if err := checkBack("vkomp", got, want, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "vkomp") {
+		t.Errorf("error %v, want that the bytes of vkomp differ", err)
+	}
+	if err := checkBack("vkomp", got, want, func() error { copy(got, want); return nil }); err != nil {
+		t.Error(err)
+	}
+	failure := errors.New("lost")
+	if err := checkBack("vkomp", got, want, func() error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("error %v, want %v", err, failure)
+	}
+}
+
+// The results of a row are not right if one of its launches reads what another point has.
+func TestStencilThatReadsAnotherPointIsAnError(t *testing.T) {
+	sh := shell{ctx: t.Context(), stdout: t.Output(), stderr: t.Output(), open: vkomp.Open, openRaw: rawvulkan.Open}
+	for _, wrong := range []bool{false, true} {
+		b := &bench{sh: &sh, ctx: t.Context(), benchSizes: benchQuick, count: 1}
+		measure := func(_ string, create func() error, launches []rawvulkan.Launch) error {
+			if wrong {
+				last := launches[len(launches)-1].Buffers
+				last[0] = last[1]
+			}
+			batch, err := b.raw.NewBatch(launches)
+			for i := 0; i < b.runs() && err == nil; i++ {
+				err = errors.Join(batch.Run(), create(), b.rt.Taskwait(b.ctx))
+			}
+			return err
+		}
+		err := (&sampleFlags{}).with(&sh, func(s *session) error {
+			b.session = s
+			return b.measure([]benchRow{{name: "stencil", run: func(b *bench) error { return b.stencilBy(measure, false) }}})
+		})
+		if (err != nil) != wrong || wrong && !strings.Contains(err.Error(), "raw Vulkan's row 0[") {
+			t.Errorf("wrong %v: %v", wrong, err)
+		}
+	}
+}
+
+func TestEveryElementOfARowIsChecked(t *testing.T) {
+	err := benchCheckAll("y", []uint32{1, 2, 4, 4}, []uint32{1, 2, 3, 4})
+	if err == nil || err.Error() != "y[2] is 4, want 3" {
+		t.Errorf("error %v, want the element that differs", err)
+	}
+	if err := benchCheckAll("y", []uint32{1, 2}, []uint32{1, 2}); err != nil {
+		t.Error(err)
+	}
+}
