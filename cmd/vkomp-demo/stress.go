@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -70,28 +71,18 @@ type stress struct {
 // Run runs graphs of tasks, each of which checks what it reads.
 func (c *stressCommand) Run(sh *shell) error { return c.run(sh, nil) }
 
-func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
+func (c *stressCommand) run(sh *shell, fault *stressFault) error {
 	s := &stress{sh: sh, flags: c, fault: fault, start: time.Now()}
 	if err := s.read(); err != nil {
 		return err
 	}
-	if c.Clauses != "" {
-		file, err2 := os.Create(c.Clauses)
-		if err2 != nil {
-			return fmt.Errorf("-clauses: %w", err2)
-		}
-		s.clauses = newClauseWriter(file)
-		defer func() { err = errors.Join(err, s.clauses.flush(), file.Close()) }()
-	}
 	s.progress = newProgress(sh.stderr)
 	defer s.progress.stop()
-	if c.METG {
-		err = s.measure()
-	} else {
-		err = s.seeds()
+	work := s.work
+	if c.Clauses != "" {
+		work = s.workWithClauses
 	}
-	s.progress.end()
-	if err = errors.Join(err, s.close()); err != nil {
+	if err := work(); err != nil {
 		return err
 	}
 	if err := s.totals.print(sh.stdout, time.Since(s.start)); err != nil {
@@ -101,6 +92,32 @@ func (c *stressCommand) run(sh *shell, fault *stressFault) (err error) {
 		return fmt.Errorf("stress: %d of %d graphs failed", n, n+s.totals.passed)
 	}
 	return nil
+}
+
+// work runs the graphs.
+func (s *stress) work() error {
+	measure := s.seeds
+	if s.flags.METG {
+		measure = s.measure
+	}
+	err := measure()
+	s.progress.end()
+	return errors.Join(err, s.close())
+}
+
+// workWithClauses runs the graphs and writes the clauses of their tasks. An earlier file stays if a graph could not be
+// begun, or the user interrupts the command.
+func (s *stress) workWithClauses() error {
+	var failure error
+	err := writeFile(s.flags.Clauses, func(w io.Writer) error {
+		s.clauses = newClauseWriter(w)
+		failure = s.work()
+		return errors.Join(failure, s.clauses.flush())
+	})
+	if failure != nil || err == nil {
+		return failure
+	}
+	return fmt.Errorf("-clauses: %w", err)
 }
 
 // read parses the flags.

@@ -357,6 +357,36 @@ func TestClausesAreThoseOfThePattern(t *testing.T) {
 	}
 }
 
+func TestClausesOfARunThatFailsLeaveTheEarlierFile(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "clauses")
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, c := range []struct {
+		ctx  context.Context
+		args []string
+	}{
+		{t.Context(), []string{"-device", "no-such-device"}},
+		{interrupted, nil},
+	} {
+		if err := os.WriteFile(path, []byte("earlier"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: c.ctx, stdout: &stdout, stderr: &stderr, open: vkomp.Open}
+		status := run(sh, append([]string{"stress", "-pattern", "no_comm", "-width", "2", "-steps", "2", "-clauses", path}, c.args...))
+		if status != 1 || strings.Contains(stderr.String(), "cannot write") {
+			t.Errorf("%v: status %d, stderr %q", c.args, status, stderr.String())
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "earlier" {
+			t.Errorf("%v: the file holds %q (%v), want what was there", c.args, got, err)
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+			t.Errorf("%v: files %v (%v), want the earlier one alone", c.args, left, err)
+		}
+	}
+}
+
 // Every dispatch has a line with its step and point.
 func TestClausesNameHostTasksAndCarriers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clauses")
