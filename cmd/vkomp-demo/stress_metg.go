@@ -76,6 +76,9 @@ func (s *stress) measure() error {
 			g := s.newGraph(p)
 			g.kind, g.mixed, g.fixedRounds = stressEmpty, false, uint32(rounds)
 			err := s.runGraph(g, func(int) {})
+			if err == nil && s.totals.failed > 0 {
+				err = fmt.Errorf("stress: a graph of %v failed, whose time says nothing", p.kind)
+			}
 			return g.took, max(g.created, 1), err
 		}
 		r, err := m.sweep()

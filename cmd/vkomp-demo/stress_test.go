@@ -18,6 +18,7 @@ import (
 
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/tests/vktest"
+	"github.com/vkomp/vkomp/vk"
 )
 
 // stressed runs small graphs that must all be right, and returns the output.
@@ -306,18 +307,44 @@ func TestStressFailsWhereItCannotWrite(t *testing.T) {
 	}
 }
 
-func TestGraphThatCannotRunIsAFailureAndTheNextOneRuns(t *testing.T) {
-	opened := 0
+func TestKernelThatCannotBeMadeIsAnErrorOfTheCommand(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
 		rt, err := vkomp.Open(o)
+		return rt, errors.Join(err, rt.Close()) // later constructs are refused
+	}}
+	if status := run(sh, []string{"stress", "-pattern", "tree", "-width", "2"}); status != 1 || !strings.Contains(stderr.String(), vkomp.ErrClosed.Error()) {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
+	}
+}
+
+// losesItsFirstDevice returns a shell whose first runtime loses its device when it is first used.
+func losesItsFirstDevice(t *testing.T, stdout, stderr *bytes.Buffer) shell {
+	faults, opened := vktest.InjectFaults(t), 0
+	return shell{ctx: t.Context(), stdout: stdout, stderr: stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
+		rt, err := vkomp.Open(o)
 		if opened++; opened == 1 && err == nil {
-			err = rt.Close() // later constructs are refused
+			faults.Fail("vkQueueSubmit", 1, 1, vk.ErrorDeviceLost)
 		}
 		return rt, err
 	}}
-	// The kernels are made on a closed runtime, which is an error of the command.
-	if status := run(sh, []string{"stress", "-pattern", "tree", "-width", "2"}); status != 1 || !strings.Contains(stderr.String(), vkomp.ErrClosed.Error()) {
+}
+
+func TestGraphThatCannotRunIsAFailureAndTheNextOneRuns(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	status := run(losesItsFirstDevice(t, &stdout, &stderr), []string{"stress", "-pattern", "no_comm,tree", "-width", "2", "-steps", "3"})
+	printed := stdout.String()
+	if status != 1 || !strings.HasSuffix(stderr.String(), "vkomp-demo: stress: 1 of 2 graphs failed\n") || !strings.HasPrefix(printed, "failed: no_comm, seed 1: ") ||
+		!strings.Contains(printed, "\nreproduce: ") || !strings.HasSuffix(printed, "\n1 passed, 1 failed\n") {
+		t.Errorf("status %d, stdout %q, stderr %q", status, printed, stderr.String())
+	}
+}
+
+func TestTimeOfAGraphThatCannotRunIsNotMeasured(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	status := run(losesItsFirstDevice(t, &stdout, &stderr), []string{"stress", "-metg", "-pattern", "no_comm", "-width", "2"})
+	if status != 1 || !strings.HasSuffix(stderr.String(), "vkomp-demo: stress: a graph of no_comm failed, whose time says nothing\n") ||
+		!strings.HasPrefix(stdout.String(), "failed: no_comm, seed 1: ") || strings.Contains(stdout.String(), "METG") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout.String(), stderr.String())
 	}
 }
