@@ -54,8 +54,9 @@ var BlurColumns = vkomp.KernelSource{
 
 // GaussianWeights returns the weights of a Gaussian blur: element d is the
 // weight of a neighbour d pixels away, on either side. They fall off with
-// standard deviation sigma, in pixels, end at radius, and sum to 1 over both
-// sides. A radius of 3·sigma leaves out less than three thousandths of the bell.
+// standard deviation sigma, in pixels, end at radius, which is at most 32767, and
+// sum to 1 over both sides. A radius of 3·sigma leaves out less than three
+// thousandths of the bell.
 func GaussianWeights(sigma float64, radius int) ([]float32, error) {
 	if !(sigma > 0) || math.IsInf(sigma, 1) || radius < 0 || radius > maxRadius {
 		return nil, fmt.Errorf("GaussianWeights: %w: sigma %v, radius %d: sigma must be positive and finite, radius 0 to %d", vkomp.ErrInvalidArgument, sigma, radius, maxRadius)
@@ -75,9 +76,9 @@ func GaussianWeights(sigma float64, radius int) ([]float32, error) {
 	return weights, nil
 }
 
-// maxRadius bounds a blur's radius, so that a position plus the radius stays
-// within a shader's int.
-const maxRadius = 1<<16 - 1
+// maxRadius bounds a blur's radius. Mesa's software driver ends every loop of a
+// shader after 65535 iterations, and a pixel has 2·radius + 1 weights.
+const maxRadius = 1<<15 - 1
 
 // BlurRowsTarget makes a region that blurs the rows of tile t along themselves.
 // Element d of weights is the weight of the neighbours d away; source and

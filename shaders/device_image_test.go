@@ -2,6 +2,7 @@ package shaders_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -151,6 +152,31 @@ func drawnAlike(t *testing.T, b *fixture, cases []imageCase) {
 			sameBytes(t, i, got.mixed[i], want.mixed[i])
 		}
 	}
+}
+
+func TestLargestBlurOnTheDeviceAgreesWithTheHost(t *testing.T) {
+	const radius = 1<<15 - 1
+	if _, err := shaders.GaussianWeights(1, radius+1); !errors.Is(err, vkomp.ErrInvalidArgument) {
+		t.Errorf("a larger radius: error %v", err)
+	}
+	weights, err := shaders.GaussianWeights(radius, radius)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t)
+	rows, columns := b.kernel(shaders.BlurRows), b.kernel(shaders.BlurColumns)
+	blur := func(b *fixture) (across, down []shaders.Pixel) {
+		across, down = make([]shaders.Pixel, 3), make([]shaders.Pixel, 3)
+		target, err := shaders.BlurRowsTarget(rows, shaders.Whole(3, 1), weights, []uint32{0xff, 0, 0x10}, across)
+		b.launch(t.Context(), target, err)
+		target, err = shaders.BlurColumnsTarget(columns, shaders.Whole(1, 3), weights, []shaders.Pixel{{255}, {0}, {16}}, down)
+		b.launch(t.Context(), target, err)
+		return across, down
+	}
+	across, down := blur(b)
+	wantAcross, wantDown := blur(b.onHost())
+	near(t, "rows", flat(across), flat(wantAcross), 1e-6*255)
+	near(t, "columns", flat(down), flat(wantDown), 1e-6*255)
 }
 
 // sameBytes allows colours to differ by one, since float values that differ by a
