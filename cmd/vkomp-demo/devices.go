@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,18 +17,11 @@ type devicesCommand struct {
 
 // Run lists the devices. The last one is the initial device, the host.
 func (c *devicesCommand) Run(sh *shell) (err error) {
-	var warnings bytes.Buffer
-	rt, err := sh.runtime(vkomp.Options{Logger: warningsTo(&warnings)})
+	rt, err := sh.runtimeOrReasons(vkomp.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	if rt.NumDevices() == 0 {
-		// The warnings say why there is no Vulkan device.
-		if _, err := warnings.WriteTo(sh.stderr); err != nil {
-			return err
-		}
-	}
 	var list []vkomp.DeviceInfo
 	var decisions [][]vkomp.Decision
 	for number := range rt.NumDevices() + 1 {

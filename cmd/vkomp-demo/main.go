@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,20 @@ type shell struct {
 func (sh *shell) runtime(o vkomp.Options) (*vkomp.Runtime, error) {
 	o.DisplayEnv = sh.stderr
 	return sh.open(o)
+}
+
+// runtimeOrReasons is runtime, and writes to stderr why there is no Vulkan device if there is none.
+func (sh *shell) runtimeOrReasons(o vkomp.Options) (*vkomp.Runtime, error) {
+	var warnings bytes.Buffer
+	o.Logger = warningsTo(&warnings)
+	rt, err := sh.runtime(o)
+	if err != nil || rt.NumDevices() > 0 {
+		return rt, err
+	}
+	if _, err := warnings.WriteTo(sh.stderr); err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	return rt, nil
 }
 
 type commands struct {

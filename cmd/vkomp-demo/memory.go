@@ -29,7 +29,7 @@ func (c *memoryCommand) Run(sh *shell) (err error) {
 	if err := limit("n", n, 0, memoryMost); err != nil {
 		return err
 	}
-	rt, err := sh.runtime(vkomp.Options{LeakSites: true})
+	rt, err := sh.runtimeOrReasons(vkomp.Options{LeakSites: true})
 	if err != nil {
 		return err
 	}

@@ -274,7 +274,6 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 	if s.rt != nil {
 		return nil
 	}
-	var warnings bytes.Buffer
 	o := s.options
 	o.LookupEnv = func(name string) (string, bool) {
 		value, ok := os.LookupEnv(name)
@@ -288,18 +287,16 @@ func (s *stress) open(seed uint64, elements int) (err error) {
 		return value, ok
 	}
 	o.InteropQueues = -1 // all queues are for tasks
-	o.Logger = warningsTo(&warnings)
-	if s.rt, err = s.sh.runtime(o); err != nil {
+	open := s.sh.runtimeOrReasons
+	if s.totals.seeds > 1 {
+		open = s.sh.runtime
+	}
+	if s.rt, err = open(o); err != nil {
 		return err
 	}
 	s.device = s.rt.DefaultDevice(context.Background())
 	if s.device == (vkomp.Device{}) {
 		return errors.New("there is no default device: see OMP_DEFAULT_DEVICE and OMP_TARGET_OFFLOAD")
-	}
-	if s.rt.NumDevices() == 0 && s.totals.seeds <= 1 {
-		if _, err := warnings.WriteTo(s.sh.stderr); err != nil {
-			return err
-		}
 	}
 	s.totals.device = s.device.Info()
 	s.kernels, err = newStressKernels(s.rt, elements)
