@@ -19,6 +19,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/tests/vktest"
 	"github.com/vkomp/vkomp/vk"
+	"github.com/vkomp/vkomp/vk/spirv"
 )
 
 // stressed runs small graphs that must all be right, and returns the output.
@@ -211,6 +212,46 @@ func TestManyRoundsAreOneOnTheHost(t *testing.T) {
 		if v != want {
 			t.Errorf("%d rounds: %v, want %v", rounds, v, want)
 		}
+	}
+}
+
+// A barrier of a workgroup orders accesses to shared variables only. Software drivers run the lanes of a workgroup
+// together, and would not show that one records a violation before another one empties the record.
+func TestCarrierEmptiesItsRecordBeforeItRecords(t *testing.T) {
+	const (
+		opConstant       = 43
+		opControlBarrier = 224
+		opMemoryBarrier  = 225
+		// What orders storage buffers: acquire and release of UniformMemory.
+		wanted      = 0x8 | 0x40
+		headerWords = 5
+	)
+	code, err := stressModules.ReadFile("kernels/carry.spv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := spirv.Parse(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants := map[uint32]uint32{}
+	barriers, semantics := 0, uint32(0)
+	// Each instruction is its length and opcode in one word, then operands.
+	for words := module.Words[headerWords:]; len(words) > 0; words = words[words[0]>>16:] {
+		switch words[0] & 0xffff {
+		case opConstant:
+			constants[words[2]] = words[3]
+		case opMemoryBarrier:
+			semantics |= constants[words[2]]
+		case opControlBarrier:
+			barriers++
+			if semantics |= constants[words[3]]; semantics&wanted != wanted {
+				t.Errorf("a barrier has semantics %#x, want %#x among them", semantics, wanted)
+			}
+		}
+	}
+	if barriers != 1 {
+		t.Errorf("%d barriers, want the one behind the record's first word", barriers)
 	}
 }
 

@@ -33,6 +33,7 @@ void main() {
     if (lane == 0) {
         slot.violations = 0;
     }
+    memoryBarrierBuffer();
     barrier();
     uint value = source.elements[HEADER + lane].w;
     CHECK(source.elements, value, task, task.y)
