@@ -262,12 +262,18 @@ func TestFlagWithoutItsValueIsAnError(t *testing.T) {
 }
 
 func TestDevicesSaysWhyThereIsNone(t *testing.T) {
-	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
-		t.Setenv(variable, filepath.Join(t.TempDir(), "absent.json"))
-	}
+	withoutDrivers(t)
 	got := demoWith(t, func(*vkomp.Options) {}, "devices")
 	if got.status != 0 || !strings.Contains(got.stdout, "host") || !strings.Contains(got.stderr, "Vulkan") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// withoutDrivers leaves the process without a Vulkan driver.
+func withoutDrivers(t *testing.T) {
+	t.Helper()
+	for _, variable := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(variable, filepath.Join(t.TempDir(), "absent.json"))
 	}
 }
 

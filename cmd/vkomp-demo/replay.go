@@ -46,7 +46,7 @@ func (c *replayCommand) Run(sh *shell) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	rt, err := sh.runtime(vkomp.Options{})
+	rt, err := sh.runtimeOrReasons(vkomp.Options{})
 	if err != nil {
 		return err
 	}

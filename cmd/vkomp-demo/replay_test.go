@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -143,6 +144,11 @@ func TestReplayComparesWithTheSavedRun(t *testing.T) {
 	}
 	if got := demo(t, "replay", saved, "-device", "no such device"); got.status != 1 || !strings.Contains(got.stderr, "no such device") {
 		t.Errorf("a device that is absent: %+v", got)
+	}
+	withoutDrivers(t)
+	if got := demoWith(t, func(*vkomp.Options) {}, "replay", saved); got.status != 1 || !regexp.MustCompile(`(?m)^level=WARN msg="no (usable )?Vulkan`).MatchString(got.stderr) ||
+		!strings.Contains(got.stderr, "saved.zip: vkomp: run saved taskgraph: ") {
+		t.Errorf("no Vulkan device: %+v", got)
 	}
 }
 
