@@ -241,7 +241,9 @@ func (g *stressGraph) enter(ctx context.Context) error {
 	err := g.rt.TargetEnterData(ctx, vkomp.TargetEnterData{Device: g.device, Maps: g.maps(vkomp.To[uint32]),
 		Depend: []vkomp.Depend{vkomp.Out(g.storage)}, NoWait: g.async})
 	if err == nil && g.kind == stressMemory {
-		g.traffic, err = newTraffic(ctx, g)
+		if g.traffic, err = newTraffic(ctx, g); err != nil {
+			err = errors.Join(err, g.exit(ctx))
+		}
 	}
 	return err
 }

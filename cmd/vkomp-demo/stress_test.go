@@ -381,6 +381,33 @@ func TestGraphThatCannotRunIsAFailureAndTheNextOneRuns(t *testing.T) {
 	}
 }
 
+// Whichever allocation is the first that fails, what the graph has mapped and pinned is given back.
+func TestGraphWithoutMemoryLeaksNothing(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	for n := 1; ; n++ {
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
+			rt, err := vkomp.Open(o)
+			if err == nil {
+				faults.Fail("vkAllocateMemory", n, -1, vk.ErrorOutOfDeviceMemory)
+			}
+			return rt, err
+		}}
+		failed := faults.Failed("vkAllocateMemory")
+		status := run(sh, strings.Fields("stress -pattern no_comm -width 3 -steps 4 -kernel memory -pinned"))
+		if printed := stdout.String() + stderr.String(); strings.Contains(printed, vkomp.ErrLeaked.Error()) || strings.Contains(printed, vkomp.ErrBusy.Error()) {
+			t.Errorf("allocation %d and later ones fail:\n%s", n, printed)
+		}
+		if faults.Failed("vkAllocateMemory") == failed {
+			if status != 0 || n == 1 {
+				t.Errorf("allocation %d does not fail: status %d, stderr %q", n, status, stderr.String())
+			}
+			return
+		}
+		faults.Mend()
+	}
+}
+
 func TestTimeOfAGraphThatCannotRunIsNotMeasured(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	status := run(losesItsFirstDevice(t, &stdout, &stderr), []string{"stress", "-metg", "-pattern", "no_comm", "-width", "2"})
