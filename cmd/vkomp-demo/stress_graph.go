@@ -250,14 +250,16 @@ func (g *stressGraph) enter(ctx context.Context) error {
 
 // exit unmaps what enter has mapped.
 func (g *stressGraph) exit(ctx context.Context) error {
-	var errs []error
-	errs = append(errs, g.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: g.device, Maps: g.maps(vkomp.From[uint32]),
-		Depend: []vkomp.Depend{vkomp.Out(g.storage)}, NoWait: g.async}))
-	errs = append(errs, g.rt.Taskwait(ctx))
-	if g.traffic != nil {
-		errs = append(errs, g.traffic.free(ctx))
+	err := g.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: g.device, Maps: g.maps(vkomp.From[uint32]),
+		Depend: []vkomp.Depend{vkomp.Out(g.storage)}, NoWait: g.async})
+	if err = errors.Join(err, g.rt.Taskwait(ctx)); err != nil {
+		// After the failure of a task on which it depends, the construct has not been executed.
+		err = errors.Join(err, g.rt.TargetExitData(ctx, vkomp.TargetExitData{Device: g.device, Maps: g.maps(vkomp.Delete[uint32])}))
 	}
-	return errors.Join(errs...)
+	if g.traffic != nil {
+		err = errors.Join(err, g.traffic.free(ctx))
+	}
+	return err
 }
 
 // createAll creates the tasks in an order in which they could also run one by one.

@@ -408,6 +408,30 @@ func TestGraphWithoutMemoryLeaksNothing(t *testing.T) {
 	}
 }
 
+// A graph of which mapping and unmapping are tasks unmaps its storage although the tasks on which that depends have failed.
+func TestGraphThatFailsLeaksNothing(t *testing.T) {
+	faults := vktest.InjectFaults(t)
+	drawn := map[bool]bool{}
+	for seed := uint64(1); len(drawn) < 2; seed++ {
+		g := stressGraph{pattern: pattern{kind: fft, width: 4, steps: 4, radix: stressRadix, seed: seed}}
+		g.draw()
+		drawn[g.async] = true
+		var stdout, stderr bytes.Buffer
+		sh := shell{ctx: t.Context(), stdout: &stdout, stderr: &stderr, open: func(o vkomp.Options) (*vkomp.Runtime, error) {
+			rt, err := vkomp.Open(o)
+			if err == nil {
+				faults.Fail("vkQueueSubmit", 1, 1, vk.ErrorOutOfHostMemory)
+			}
+			return rt, err
+		}}
+		run(sh, []string{"stress", "-pattern", "fft", "-width", "4", "-steps", "4", "-seed", fmt.Sprint(seed), "-pinned"})
+		if !strings.HasPrefix(stdout.String(), "failed: fft") || stderr.String() != "vkomp-demo: stress: 1 of 1 graphs failed\n" ||
+			strings.Contains(stdout.String(), vkomp.ErrBusy.Error()) {
+			t.Errorf("seed %d, async %v: stdout %q, stderr %q", seed, g.async, stdout.String(), stderr.String())
+		}
+	}
+}
+
 func TestTimeOfAGraphThatCannotRunIsNotMeasured(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	status := run(losesItsFirstDevice(t, &stdout, &stderr), []string{"stress", "-metg", "-pattern", "no_comm", "-width", "2"})
