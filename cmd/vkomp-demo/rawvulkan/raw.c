@@ -63,6 +63,7 @@ typedef void(VKO_CALL *any_function)(void);
 		const vkoBufferCopy *))                                                      \
 	F(void, CmdFillBuffer, (void *, vkoHandle, uint64_t, uint64_t, uint32_t))            \
 	F(int32_t, QueueSubmit, (void *, uint32_t, const vkoSubmitInfo *, vkoHandle))        \
+	F(int32_t, QueueWaitIdle, (void *))                                                  \
 	F(int32_t, WaitSemaphores, (void *, const vkoSemaphoreWaitInfo *, uint64_t))
 
 struct raw {
@@ -114,6 +115,18 @@ static int resolve(raw *r, any_function(VKO_CALL *function)(void *, const char *
 	return 1;
 }
 
+// Like failed, for a call between the begin of a recording and the end of the wait for it. After it has failed nothing
+// is in flight, also if the device is lost.
+static int stopped(raw *r, raw_fault *fault, const char *call, int32_t result)
+{
+	if (!failed(fault, call, result))
+		return 0;
+	do
+		result = r->QueueWaitIdle(r->queue);
+	while (result != VKO_SUCCESS && result != VKO_ERROR_DEVICE_LOST);
+	return 1;
+}
+
 static int wait_for(raw *r, uint64_t value, raw_fault *fault)
 {
 	const vkoSemaphoreWaitInfo info = {
@@ -122,7 +135,7 @@ static int wait_for(raw *r, uint64_t value, raw_fault *fault)
 		.pSemaphores = &r->semaphore,
 		.pValues = &value,
 	};
-	return !failed(fault, "vkWaitSemaphores", r->WaitSemaphores(r->device, &info, UINT64_MAX));
+	return !stopped(r, fault, "vkWaitSemaphores", r->WaitSemaphores(r->device, &info, UINT64_MAX));
 }
 
 raw *raw_open(uintptr_t get_instance_proc_addr, uintptr_t instance, uintptr_t device,
@@ -176,9 +189,6 @@ raw *raw_open(uintptr_t get_instance_proc_addr, uintptr_t instance, uintptr_t de
 
 void raw_close(raw *r)
 {
-	raw_fault ignored = { 0 };
-	if (r->submitted > 0)
-		wait_for(r, r->submitted, &ignored); // after a fault something may be in flight
 	if (r->descriptor_pool != 0)
 		r->DestroyDescriptorPool(r->device, r->descriptor_pool, NULL);
 	r->DestroyCommandPool(r->device, r->command_pool, NULL);
@@ -214,7 +224,7 @@ static int begin(raw *r, void *commands, uint32_t usage, raw_fault *fault)
 		.sType = VKO_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
 		.flags = usage,
 	};
-	return !failed(fault, "vkBeginCommandBuffer", r->BeginCommandBuffer(commands, &info));
+	return !stopped(r, fault, "vkBeginCommandBuffer", r->BeginCommandBuffer(commands, &info));
 }
 
 // Makes those writes of the stages visible to later accesses of theirs and of more stages. Where a
@@ -253,7 +263,7 @@ static int end(raw *r, void *commands, raw_fault *fault)
 	barrier(r, commands, VKO_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VKO_PIPELINE_STAGE_TRANSFER_BIT,
 		VKO_ACCESS_SHADER_WRITE_BIT | VKO_ACCESS_TRANSFER_WRITE_BIT, VKO_PIPELINE_STAGE_HOST_BIT,
 		VKO_ACCESS_SHADER_READ_BIT | VKO_ACCESS_TRANSFER_READ_BIT | VKO_ACCESS_HOST_READ_BIT);
-	return !failed(fault, "vkEndCommandBuffer", r->EndCommandBuffer(commands));
+	return !stopped(r, fault, "vkEndCommandBuffer", r->EndCommandBuffer(commands));
 }
 
 static int submit(raw *r, void *commands, raw_fault *fault)
@@ -272,7 +282,7 @@ static int submit(raw *r, void *commands, raw_fault *fault)
 		.signalSemaphoreCount = 1,
 		.pSignalSemaphores = &r->semaphore,
 	};
-	if (failed(fault, "vkQueueSubmit", r->QueueSubmit(r->queue, 1, &info, 0)))
+	if (stopped(r, fault, "vkQueueSubmit", r->QueueSubmit(r->queue, 1, &info, 0)))
 		return 0;
 	r->submitted = value;
 	return 1;
@@ -294,7 +304,7 @@ static int bind_buffers(raw *r, void *commands, const raw_kernel *kernel, const 
 			.descriptorSetCount = 1,
 			.pSetLayouts = &kernel->set_layout,
 		};
-		if (failed(fault, "vkAllocateDescriptorSets",
+		if (stopped(r, fault, "vkAllocateDescriptorSets",
 			    r->AllocateDescriptorSets(r->device, &info, &set)))
 			return 0;
 	}
@@ -325,7 +335,7 @@ static int record(raw *r, const raw_kernel *kernels, const raw_launch *launches,
 	uint32_t usage, raw_fault *fault)
 {
 	void *commands = r->commands[0];
-	if (r->descriptor_pool != 0 && failed(fault, "vkResetDescriptorPool",
+	if (r->descriptor_pool != 0 && stopped(r, fault, "vkResetDescriptorPool",
 					       r->ResetDescriptorPool(r->device, r->descriptor_pool, 0)))
 		return 0;
 	if (!begin(r, commands, usage, fault))

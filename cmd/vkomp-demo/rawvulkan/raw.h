@@ -40,7 +40,6 @@ typedef struct raw raw;
 raw *raw_open(uintptr_t get_instance_proc_addr, uintptr_t instance, uintptr_t device,
 	uintptr_t queue, uint32_t family, vkoHandle semaphore, uint32_t push_descriptors,
 	uint32_t synchronization2, raw_fault *fault);
-// Waits for what is in flight.
 void raw_close(raw *r);
 
 // Makes room for the descriptors of batches of so many launches; does nothing with push
@@ -48,6 +47,7 @@ void raw_close(raw *r);
 void raw_reserve(raw *r, uint32_t launches, raw_fault *fault);
 
 // These wait until the device has done what they say, except raw_record, which submits nothing.
+// After a fault nothing is in flight either.
 void raw_record(raw *r, const raw_kernel *kernels, const raw_launch *launches, uint32_t count,
 	raw_fault *fault);
 // raw_prepare is raw_record for several submissions, each of which is a raw_replay. Nothing else is

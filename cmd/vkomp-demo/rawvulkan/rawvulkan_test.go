@@ -281,7 +281,7 @@ func TestFailedCallsAreNamed(t *testing.T) {
 	inc := kernel(t, d, "inc", 1, 1)
 	x := buffer(t, d, 256)
 	b := batch(t, d, Launch{Kernel: inc, Groups: 1, Buffers: []Range{x.All()}, Push: []uint32{0}})
-	for _, command := range []string{"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkQueueSubmit"} {
+	for _, command := range []string{"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkQueueSubmit", "vkWaitSemaphores"} {
 		f.Fail(command, 1, 1, vk.ErrorOutOfHostMemory)
 		if err := b.Run(); !errors.Is(err, vk.ErrOutOfMemory) || !strings.Contains(fmt.Sprint(err), command) {
 			t.Errorf("%s failed: %v", command, err)
@@ -290,6 +290,43 @@ func TestFailedCallsAreNamed(t *testing.T) {
 			t.Errorf("after %s failed: %v", command, err)
 		}
 	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was submitted may still be under way when a call fails, also if the device is lost.
+func TestNothingIsInFlightAfterAFault(t *testing.T) {
+	f := vktest.InjectFaults(t)
+	d, err := Open(Options{UUID: usable(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inc := kernel(t, d, "inc", 1, 1)
+	x := buffer(t, d, 256)
+	bump := Launch{Kernel: inc, Groups: 1, Buffers: []Range{x.All()}, Push: []uint32{0}, Barrier: true}
+	b := batch(t, d, slices.Repeat([]Launch{bump}, 1000)...)
+	for _, c := range []struct {
+		command string
+		n       int // which call of it fails
+		result  vk.Result
+		run     func() error
+	}{
+		{"vkWaitSemaphores", 1, vk.ErrorOutOfHostMemory, b.Run},
+		// The buffer is filled, and the first half of the staging memory is being copied.
+		{"vkBeginCommandBuffer", 3, vk.ErrorOutOfHostMemory, func() error { return d.CopyIn(staged(buffer(t, d, 2*stagingHalf)), make([]byte, 2*stagingHalf), 1) }},
+		{"vkQueueSubmit", 1, vk.ErrorDeviceLost, b.Run},
+	} {
+		before := f.Calls("vkQueueWaitIdle")
+		f.Fail(c.command, c.n, 1, c.result)
+		if err := c.run(); err == nil || !strings.Contains(err.Error(), c.command) {
+			t.Errorf("%s failed: %v", c.command, err)
+		}
+		if f.Calls("vkQueueWaitIdle") == before {
+			t.Errorf("nothing waited for the queue after %s failed", c.command)
+		}
+	}
+	d.FreeBuffer(x)
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
