@@ -170,12 +170,23 @@ func benchInFlight(b *bench) error {
 		parts := vkomp.Iterate(0, chains, 1, func(i int) vkomp.Depend { return vkomp.InOut(part(i)) })
 		all := func(int) []uint32 { return x }
 		chain := func(int) []vkomp.Depend { return []vkomp.Depend{vkomp.InOut(x)} }
-		return errors.Join(
-			b.inFlight("inflight.chain", chain(0), all, chain),
-			b.inFlight("inflight.independent", parts, part, own),
-			b.inFlight("inflight.two_items", parts, part, func(i int) []vkomp.Depend { return []vkomp.Depend{vkomp.In(part(i - 1)), vkomp.InOut(part(i))} }),
-			b.inFlight("inflight.overlapping", []vkomp.Depend{vkomp.InOut(y)}, part, own),
-			b.collector("inflight.collector", chain(0), all, chain))
+		pairs := func(i int) []vkomp.Depend { return []vkomp.Depend{vkomp.In(part(i - 1)), vkomp.InOut(part(i))} }
+		for _, f := range []struct {
+			name  string
+			gates []vkomp.Depend
+			part  func(i int) []uint32
+			items func(i int) []vkomp.Depend
+		}{
+			{"inflight.chain", chain(0), all, chain},
+			{"inflight.independent", parts, part, own},
+			{"inflight.two_items", parts, part, pairs},
+			{"inflight.overlapping", []vkomp.Depend{vkomp.InOut(y)}, part, own},
+		} {
+			if err := b.inFlight(f.name, f.gates, f.part, f.items); err != nil {
+				return err
+			}
+		}
+		return b.collector("inflight.collector", chain(0), all, chain)
 	})
 	if err != nil {
 		return err
