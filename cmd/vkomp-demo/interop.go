@@ -27,7 +27,8 @@ const (
 	// interopWords is the size of the slices, so small that a foreign copy is short.
 	interopWords = 1 << 10
 	// interopLoad is the size of a slice that keeps the device busy: interopLoads targets
-	// use it before every interopWindow rounds.
+	// use it before every interopWindow rounds. Before these the host waits, so that an
+	// interrupt does not have to wait for more of them.
 	interopLoad   = 1 << 22
 	interopLoads  = 8
 	interopWindow = 250
@@ -171,6 +172,9 @@ func (r *relay) run(ctx context.Context, rounds int, protocol string) error {
 func (r *relay) rounds(ctx context.Context, rounds int, protocol string, announced chan<- [2]uint64) error {
 	for i := range rounds {
 		if i%interopWindow == 0 {
+			if err := r.s.rt.Taskwait(ctx); err != nil {
+				return err
+			}
 			for range interopLoads {
 				if err := r.target(ctx, 1, r.loadOnes, r.load, vkomp.InOut(r.load)); err != nil {
 					return err

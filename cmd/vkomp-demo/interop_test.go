@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/vkomp/vkomp"
 	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/shaders"
+	"github.com/vkomp/vkomp/tests/vktest"
 	"go.uber.org/goleak"
 )
 
@@ -46,5 +48,30 @@ func TestInteropThatFailsLeavesNothing(t *testing.T) {
 		if status != 1 || !strings.Contains(stderr.String(), errEnough.Error()) || strings.Contains(stderr.String(), vkomp.ErrLeaked.Error()) {
 			t.Errorf("%s: status %d, stderr %q", protocol, status, stderr.String())
 		}
+	}
+}
+
+// An interrupt is noticed at the next wait, and what has been created by then is waited for.
+func TestInteropWaitsBeforeItCreatesMoreRounds(t *testing.T) {
+	vktest.Long(t)
+	const window = interopLoads + 2*interopWindow
+	var created, complete, atNext atomic.Int32
+	result := demoWith(t, func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{TaskCreate: func(e ompt.TaskCreateEvent) {
+			if e.Flags&ompt.TaskTarget != 0 && e.Label == shaders.Saxpy.Name {
+				e.NewTask.Value = 1
+				if created.Add(1) == window+1 {
+					atNext.Store(complete.Load())
+				}
+			}
+		}, TaskSchedule: func(e ompt.TaskScheduleEvent) {
+			if e.PriorTask != nil && e.PriorTask.Value == 1 && e.PriorStatus == ompt.TaskComplete {
+				complete.Add(1)
+			}
+		}}
+	}, "interop", "-rounds", strconv.Itoa(interopWindow+1), "-protocol", "implicit")
+	output(t, result)
+	if n := atNext.Load(); n != window {
+		t.Errorf("%d of %d tasks were complete when the next ones were created", n, window)
 	}
 }
