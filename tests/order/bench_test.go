@@ -29,7 +29,8 @@ func streamLog(t testing.TB, dispatches int) string {
 		before := append([]uint64(nil), value...)
 		for batch := range points / 4 {
 			q := batch % queues
-			w.line("commands %d 0", q+1)
+			buffer := step%8*(points/4) + batch + 1 // the host has seen the end of what it had eight steps ago
+			w.line("commands %d 0", buffer)
 			w.line(strings.TrimSuffix(everything, "\n"))
 			w.line("p 1")
 			for k := range 4 {
@@ -47,7 +48,7 @@ func streamLog(t testing.TB, dispatches int) string {
 				}
 			}
 			value[q]++
-			w.line(" c %d s %d:%d:10000", q+1, q+1, value[q])
+			w.line(" c %d s %d:%d:10000", buffer, q+1, value[q])
 		}
 		if step%4 == 3 {
 			w.line("count %d %d", step%queues+1, before[step%queues])

@@ -419,6 +419,7 @@ func (c *checker) destroy(kind string, id int) {
 	case "buffer":
 		if b := c.buffers[id]; b != nil {
 			d = b.device
+			c.retire(fmt.Sprintf("buffer %d is destroyed", id), b.users.needs(section{}))
 		}
 		delete(c.buffers, id)
 	case "memory":
@@ -435,6 +436,8 @@ func (c *checker) destroy(kind string, id int) {
 	case "pipeline":
 		if p := c.pipelines[id]; p != nil {
 			d = p.device
+			p.destroyed = true
+			c.retire(fmt.Sprintf("pipeline %d is destroyed", id), p.users.needs(section{}))
 		}
 		delete(c.pipelines, id)
 	case "semaphore":
@@ -448,6 +451,9 @@ func (c *checker) destroy(kind string, id int) {
 		d = c.fences[id]
 		delete(c.fences, id)
 	case "commands":
+		if b := c.commands[id]; b != nil {
+			c.retire(fmt.Sprintf("command buffer %d is freed", id), b.users.needs(section{}))
+		}
 		delete(c.commands, id)
 		return
 	}
@@ -461,10 +467,7 @@ func (c *checker) destroy(kind string, id int) {
 // free ends the life of memory; all accesses through it must have ended. Those through another import of
 // its bytes need not.
 func (c *checker) free(id int, m *memory) {
-	var needs []need
-	for _, a := range m.last {
-		needs = append(needs, need{kind: needDone, column: a.column, pos: a.pos, other: a.by, at: section{m.space, m.base, m.base + m.size}})
-	}
+	needs := m.users.needs(section{m.space, m.base, m.base + m.size})
 	imported := m.space == c.addresses && slices.ContainsFunc(mapValues(c.memories), func(o *memory) bool {
 		return o.space == m.space && o.base < m.base+m.size && m.base < o.base+o.size
 	})

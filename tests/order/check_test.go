@@ -23,9 +23,11 @@ func check(t *testing.T, lines string, o Options) *Report {
 	return r
 }
 
-// on returns a submission of commands to a queue that signals the queue's timeline.
+// on returns a submission of commands to a queue that signals the queue's timeline. They have a command buffer to
+// themselves, whose number is that of the queue, 0, and the value.
 func on(queue, waits, commands, value string) string {
-	return "commands " + queue + " 0\n" + commands + "end\nsubmit " + queue + " w" + waits + " c " + queue + " s " + queue + ":" + value + ":10000\n"
+	buffer := queue + "0" + value
+	return "commands " + buffer + " 0\n" + commands + "end\nsubmit " + queue + " w" + waits + " c " + buffer + " s " + queue + ":" + value + ":10000\n"
 }
 
 const (
@@ -38,6 +40,9 @@ const (
 	// twice imports bytes of the host through two memories.
 	twice = "memory 3 0 4096 7 7000\nbuffer 3 0 4096 concurrent\nbind 3 3 0\nmemory 4 0 4096 7 7000\nbuffer 4 0 4096 concurrent\nbind 4 4 0\n"
 )
+
+// other is another device with a queue.
+const other = "device 1 other\nqueue 9 1 0 0 7\n"
 
 // skips binds the pipeline that skipping makes.
 const skips = "p 2\n"
@@ -154,7 +159,25 @@ func TestOrders(t *testing.T) {
 		{"memory freed in use", on("1", "", fill, "1") + "destroy memory 1\n", []Kind{Leftover}},
 		{"memory freed after a wait", on("1", "", fill, "1") + "wait b 1:1\ndestroy memory 1\n", nil},
 		{"memory recycled behind a wait", on("1", "", fill, "1") + "buffer 3 0 16 concurrent\nbind 3 1 0\n" + on("2", " 1:1:10000", "f 3 0 16\n", "1"), nil},
-		{"memory recycled", on("1", "", fill, "1") + "destroy buffer 1\nbuffer 3 0 16 concurrent\nbind 3 1 0\n" + on("2", "", "f 3 0 16\n", "1"), []Kind{Unordered}},
+		{"memory recycled", on("1", "", fill, "1") + "buffer 3 0 16 concurrent\nbind 3 1 0\n" + on("2", "", "f 3 0 16\n", "1"), []Kind{Unordered}},
+		{"buffer destroyed in use", on("1", "", fill, "1") + on("2", "", "", "1") + "wait b 2:1\ndestroy buffer 1\n", []Kind{Leftover}},
+		{"buffer destroyed after a wait", on("1", "", fill, "1") + "wait b 1:1\ndestroy buffer 1\n", nil},
+		{"buffer destroyed in use by one of two queues", on("1", "", copyOut, "1") + on("2", "", "c 1 2 0:32:16\n", "1") + "wait b 1:1\ndestroy buffer 1\n", []Kind{Leftover}},
+		{"pipeline destroyed in use", on("1", "", kernel, "1") + "destroy pipeline 1\n", []Kind{Leftover}},
+		{"pipeline destroyed after a wait", on("1", "", kernel, "1") + "wait b 1:1\ndestroy pipeline 1\n", nil},
+		{"destroyed pipeline", "commands 1 0\n" + kernel + "end\ndestroy pipeline 1\nsubmit 1 w c 1 s\n", []Kind{Unbound}},
+		{"command buffer freed in use", on("1", "", fill, "1") + "destroy commands 101\n", []Kind{Leftover}},
+		{"command buffer freed after a wait", on("1", "", fill, "1") + "wait b 1:1\ndestroy commands 101\n", nil},
+		{"command buffer recorded again in use", on("1", "", fill, "1") + "commands 101 0\nend\n", []Kind{Leftover}},
+		{"command buffer recorded again after a wait", on("1", "", fill, "1") + "count 1 1\ncommands 101 0\nend\n", nil},
+		{"command buffer recorded again after a wait for an earlier batch", on("1", "", "", "1") + on("1", "", fill, "2") + "count 1 1\ncommands 102 0\nend\n", []Kind{Leftover}},
+		{"command buffer recorded again after the first of its submissions", on("1", "", everything+fill, "1") + "submit 1 w c 101 s 1:2:10000\nwait b 1:1\ncommands 101 0\nend\n", []Kind{Leftover}},
+		{"buffer of another device", other + "commands 9 1\nf 1 0 16\nend\nsubmit 9 w c 9 s\n", []Kind{Unbound}},
+		{"pipeline of another device", other + "commands 9 1\np 1\nr 0 0:0:0:0 1:0:0:0\nd 0 0 0 1 1 1\nend\nsubmit 9 w c 9 s\n", []Kind{Unbound}},
+		{"command buffer of another device", other + "commands 9 1\nend\nsubmit 1 w c 9 s\n", []Kind{Unbound}},
+		{"signal of another device's semaphore", other + "submit 9 w c s 1:1:10000\n", []Kind{Unbound}},
+		{"wait for another device's semaphore", on("1", "", "", "1") + other + "submit 9 w 1:1:10000 c s\n", []Kind{Unbound}},
+		{"fence of another device", other + "submit 9 w c s f 1\n", []Kind{Unbound}},
 		{"imported memory of two devices", "memory 3 0 4096 7 7000\nbuffer 3 0 4096 exclusive\nbind 3 3 0\n" + on("1", "", "f 3 0 64\n", "1") +
 			"device 1 other\nqueue 9 1 0 0 7\nmemory 4 1 4096 7 7020\nbuffer 4 1 4096 exclusive\nbind 4 4 0\nsemaphore 9 1 timeline 0\n" +
 			"commands 9 1\nf 4 0 16\nend\nsubmit 9 w c 9 s 9:1:10000\n", []Kind{Unordered}},

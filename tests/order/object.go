@@ -33,20 +33,32 @@ type memory struct {
 	space      *space
 	base       uint64 // its beginning in the space
 	properties uint64 // VkMemoryPropertyFlags of its type
-	// last are the last accesses through this memory, of each column. Imported memory may share bytes with
-	// another import.
-	last []access
+	// users have accessed bytes through this memory. Imported memory may share bytes with another import.
+	users users
 }
 
-// used records an access through the memory.
-func (m *memory) used(a access) {
-	for i := range m.last {
-		if m.last[i].column == a.column {
-			m.last[i] = a
+// users are the last commands of each column that have used an object. The object may not end before
+// they have.
+type users []access
+
+// add records a use.
+func (u *users) add(a access) {
+	for i := range *u {
+		if (*u)[i].column == a.column {
+			(*u)[i] = a
 			return
 		}
 	}
-	m.last = append(m.last, a)
+	*u = append(*u, a)
+}
+
+// needs returns the orders that the end of the object requires. at is what ends of a memory.
+func (u users) needs(at section) []need {
+	var needs []need
+	for _, a := range u {
+		needs = append(needs, need{kind: needDone, column: a.column, pos: a.pos, other: a.by, at: at})
+	}
+	return needs
 }
 
 type buffer struct {
@@ -57,6 +69,7 @@ type buffer struct {
 	memory    *memory
 	offset    uint64
 	family    int // the last to use it, for exclusive buffers; -1 for none
+	users     users
 }
 
 // section is a range of the buffer in memory.
@@ -90,6 +103,9 @@ type pipeline struct {
 	spaced                 bool
 	// skips says for each of bindings how much of its range the kernel skips.
 	skips []skip
+	users users
+	// destroyed says that no command may use it any more.
+	destroyed bool
 }
 
 // skip is the part of a descriptor's range that a kernel does not access: that before the element whose
@@ -182,4 +198,5 @@ type bufferRange struct {
 type commandBuffer struct {
 	device   *device
 	commands []command
+	users    users // its own commands
 }

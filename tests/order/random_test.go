@@ -68,6 +68,7 @@ func randomLog(t *rapid.T, begin string) string {
 	w.WriteString(begin)
 	const queues = 3
 	signalled := make([]uint64, queues+2)
+	buffers := 0 // command buffers
 	barrier := func() {
 		fmt.Fprintf(w, "b")
 		for range rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "dependencies") {
@@ -91,7 +92,12 @@ func randomLog(t *rapid.T, begin string) string {
 		switch rapid.SampledFrom([]string{"submit", "submit", "submit", "submit", "wait", "wait", "count", "flush", "invalidate", "signal", "idle", "fence", "free"}).Draw(t, "step") {
 		case "submit":
 			q := rapid.IntRange(0, queues-1).Draw(t, "queue")
-			w.line("commands %d 0", q+1)
+			buffers++
+			buffer := buffers
+			if rapid.IntRange(0, 9).Draw(t, "again") == 0 {
+				buffer = rapid.IntRange(1, buffers).Draw(t, "buffer")
+			}
+			w.line("commands %d 0", buffer)
 			if rapid.Bool().Draw(t, "begins with a barrier") {
 				barrier()
 			}
@@ -134,7 +140,7 @@ func randomLog(t *rapid.T, begin string) string {
 				bin = rapid.Uint64Range(0, 1).Draw(t, "binary signal")
 			}
 			signalled[q] += rapid.Uint64Range(1, 2).Draw(t, "by")
-			fmt.Fprintf(w, " c %d s %d:%d:%x", q+1, q+1, signalled[q], rapid.SampledFrom([]uint64{0x10000, 0x10000, 0x10000, 0x800, 0x1000}).Draw(t, "signal stages"))
+			fmt.Fprintf(w, " c %d s %d:%d:%x", buffer, q+1, signalled[q], rapid.SampledFrom([]uint64{0x10000, 0x10000, 0x10000, 0x800, 0x1000}).Draw(t, "signal stages"))
 			if bin == 1 {
 				fmt.Fprintf(w, " %d:0:10000", queues+2)
 				signalled[queues+1] = 1

@@ -20,7 +20,8 @@ func (c *checker) record() {
 		b = &commandBuffer{}
 		c.commands[id] = b
 	}
-	b.device, b.commands = d, b.commands[:0]
+	c.retire(fmt.Sprintf("command buffer %d is recorded again", id), b.users.needs(section{}))
+	b.device, b.commands, b.users = d, b.commands[:0], nil
 	c.bound = map[uint64][]bufferRange{}
 	c.push = [maxPushes]uint32{}
 	pushes := 0
@@ -271,6 +272,7 @@ func (c *checker) submit(q *queue) {
 				c.fail("no semaphore %d", id)
 				return
 			}
+			c.owned(q, c.semaphores[id].device, "semaphore", id)
 			q.Waits++
 			if s := c.signaller[id]; s != nil && s != q {
 				q.CrossWaits++
@@ -278,13 +280,15 @@ func (c *checker) submit(q *queue) {
 			by := &Command{Submission: q.last, What: "wait", Line: c.line}
 			c.do(&event{kind: evWait, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
 		case "c":
-			b := c.commands[c.id()]
+			id := c.id()
+			b := c.commands[id]
 			if b == nil {
 				c.fail("no such command buffer")
 				return
 			}
+			c.owned(q, b.device, "command buffer", id)
 			for i := range b.commands {
-				c.execute(q, &b.commands[i], index)
+				c.execute(q, b, &b.commands[i], index)
 				index++
 			}
 		case "s":
@@ -293,15 +297,30 @@ func (c *checker) submit(q *queue) {
 				c.fail("no semaphore %d", id)
 				return
 			}
+			c.owned(q, c.semaphores[id].device, "semaphore", id)
 			q.Signals++
 			c.signaller[id] = q
 			by := &Command{Submission: q.last, What: "signal", Line: c.line}
 			c.do(&event{kind: evSignal, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
 		case "f":
-			c.do(&event{kind: evFence, queue: q.lane(), semaphore: c.id()})
+			id := c.id()
+			d := c.fences[id]
+			if d == nil {
+				c.fail("no fence %d", id)
+				return
+			}
+			c.owned(q, d, "fence", id)
+			c.do(&event{kind: evFence, queue: q.lane(), semaphore: id})
 		default:
 			c.fail("want w, c, s, f or |")
 		}
+	}
+}
+
+// owned reports an object of another device than the queue's.
+func (c *checker) owned(q *queue, by *device, kind string, id int) {
+	if by != q.device {
+		c.violation(Unbound, c.line, "%v uses %s %d, which is of device %d", q.last, kind, id, by.id)
 	}
 }
 
@@ -320,8 +339,8 @@ func (c *checker) firstSignal() string {
 	return ""
 }
 
-// execute processes one command.
-func (c *checker) execute(q *queue, x *command, index int) {
+// execute processes one command of a command buffer.
+func (c *checker) execute(q *queue, b *commandBuffer, x *command, index int) {
 	if x.unknown != "" {
 		c.violation(Unknown, c.line, "%v command %d: %s", q.last, index, x.unknown)
 		return
@@ -341,6 +360,12 @@ func (c *checker) execute(q *queue, x *command, index int) {
 			q.Dispatches++
 		}
 		by.Kernel = x.pipeline.name
+		switch {
+		case x.pipeline.destroyed:
+			c.violation(Unbound, c.line, "%v uses a pipeline that is destroyed", by)
+		case x.pipeline.device != q.device:
+			c.violation(Unbound, c.line, "%v uses a pipeline of device %d", by, x.pipeline.device.id)
+		}
 		if x.pushes > 0 {
 			by.Push = append([]uint32(nil), x.push[:x.pushes]...)
 		}
@@ -373,6 +398,10 @@ func (c *checker) execute(q *queue, x *command, index int) {
 			needs = c.clauseNeeds(needs, a)
 		}
 		q.lastOf[of] = a
+		b.users.add(a)
+		if x.pipeline != nil {
+			x.pipeline.users.add(a)
+		}
 		c.ev = event{kind: evCommand, queue: q.lane(), class: of, pos: q.pos, needs: needs, command: by}
 		c.do(&c.ev)
 	}
@@ -388,6 +417,9 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	switch {
 	case c.buffers[b.id] != b:
 		c.violation(Unbound, c.line, "%v uses buffer %d, which is destroyed", by, b.id)
+		return
+	case b.device != q.device:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which is of device %d", by, b.id, b.device.id)
 		return
 	case b.memory == nil:
 		c.violation(Unbound, c.line, "%v uses buffer %d, which has no memory", by, b.id)
@@ -405,7 +437,8 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	if size > 0 {
 		a := access{q.column + int(u.class), q.pos, by}
 		c.touch(needs, b.section(u.offset, size), a, u.read, u.write)
-		b.memory.used(a)
+		b.memory.users.add(a)
+		b.users.add(a)
 	}
 }
 

@@ -17,9 +17,9 @@ const (
 	WaitBeforeSignal Kind = "wait before signal" // legal in Vulkan, but against the rules of the runtime
 	Hang             Kind = "hang"               // a wait is never signalled
 	BadSignal        Kind = "signal"             // a value that is not above the last
-	Unbound          Kind = "unbound"            // an access outside of memory or of live objects
+	Unbound          Kind = "unbound"            // an access outside of memory, or by objects that are destroyed or of another device
 	Ownership        Kind = "ownership"          // an exclusive buffer is used on queues of two families
-	Leftover         Kind = "leftover"           // a device is destroyed with live objects or unfinished work
+	Leftover         Kind = "leftover"           // what unfinished work uses is destroyed or recorded again, or a device leaves objects
 	Unknown          Kind = "unknown"            // a command that the checker does not know
 )
 
