@@ -83,7 +83,7 @@ crossed: layers
 stress: bin/vkomp-demo layers
 	scripts/setup test
 	scripts/test ./tests -run 'ForeignWorkBetween|RoundsOfWorkAndPauses|OpeningsLeave' -interop.rounds 10000 -pause.rounds 1000 -openings 1000
-	for profile in smallbar nobar nocached integrated; do VKOMP_DISCRETE_PROFILE=$$profile LAYER="discrete manyqueue" scripts/test ./tests -run $(RANDOM_TESTS) || exit; done
+	for profile in smallbar nobar nocached integrated incoherent; do VKOMP_DISCRETE_PROFILE=$$profile LAYER="discrete manyqueue" scripts/test ./tests -run $(RANDOM_TESTS) || exit; done
 	scripts/stress
 
 # Defects of the scheduler, each of which has to show: see scripts/mutants.

@@ -81,6 +81,7 @@ func TestEveryShapeOfMemoryWorks(t *testing.T) {
 		{"no window", "nobar", "", ""},
 		{"nothing that the host caches, and no imports", "nocached", "", ""},
 		{"one heap", "integrated", "", ""},
+		{"one heap, cached and not coherent", "incoherent", "", ""},
 		{"a heap of no bytes", "bar", "VKOMP_DISCRETE_MIB", "0"},
 		{"a heap of no bytes and nothing cached", "nocached", "VKOMP_DISCRETE_MIB", "0"},
 	} {

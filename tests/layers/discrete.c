@@ -8,6 +8,7 @@
 //	                        nobar       the same, of whose memory the host can map none
 //	                        nocached    smallbar without memory that the host caches
 //	                        integrated  one heap, which the host can map cached or not
+//	                        incoherent  the same, whose cached memory is not coherent
 //	VKOMP_DISCRETE_MIB      the size of the device's own heap in MiB (8192), 0 among them
 //	VKOMP_DISCRETE_BAR_KIB  the size of the mappable heap of smallbar in KiB (262144)
 //
@@ -27,7 +28,14 @@
 // are therefore shown without VK_MEMORY_PROPERTY_HOST_COHERENT, which hardware has there: the
 // program says by vkFlushMappedMemoryRanges what it has written. nonCoherentAtomSize is 1, so that
 // a flush touches nothing beside. Types that are cached are passed through, coherent; so is the
-// memory of nocached through which results have to come back for want of a better one.
+// memory of nocached through which results have to come back for want of a better one, and what
+// incoherent does not cache.
+//
+// The cached memory of incoherent is a shadow too, with units of 64 bytes. It is the host's cache, which
+// holds poison at first and then what the host has written or invalidated:
+//
+//	program's pointer -> [shadow] -- vkFlushMappedMemoryRanges -------> [driver's memory] <- device
+//	                              <- vkInvalidateMappedMemoryRanges --
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -48,28 +56,31 @@ static const VkDeviceSize MAX_BUFFER = 1u << 30;
 typedef struct profile {
 	const char *name;
 	VkPhysicalDeviceType kind;
-	uint32_t heap_count, type_count;
+	uint32_t heap_count, type_count, atom; // atom: nonCoherentAtomSize
 	VkMemoryHeapFlags heaps[3];
 	VkMemoryType types[5]; // flags and heap
 } profile;
 
 // Heap 0 is the device's own, heap 1 the host's and heap 2 the window of smallbar.
 static const profile profiles[] = {
-	{ "bar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 2, 5, { VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
+	{ "bar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 2, 5, 1, { VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
 		{ { 0, 1 }, { LOCAL, 0 }, { VISIBLE, 1 }, { VISIBLE | COHERENT | CACHED, 1 },
 			{ LOCAL | VISIBLE, 0 } } },
-	{ "smallbar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 3, 5,
+	{ "smallbar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 3, 5, 1,
 		{ VK_MEMORY_HEAP_DEVICE_LOCAL_BIT, 0, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
 		{ { 0, 1 }, { LOCAL, 0 }, { VISIBLE, 1 }, { VISIBLE | COHERENT | CACHED, 1 },
 			{ LOCAL | VISIBLE, 2 } } },
-	{ "nobar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 2, 4, { VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
+	{ "nobar", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 2, 4, 1, { VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
 		{ { 0, 1 }, { LOCAL, 0 }, { VISIBLE, 1 }, { VISIBLE | COHERENT | CACHED, 1 } } },
-	{ "nocached", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 3, 4,
+	{ "nocached", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 3, 4, 1,
 		{ VK_MEMORY_HEAP_DEVICE_LOCAL_BIT, 0, VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
 		{ { 0, 1 }, { LOCAL, 0 }, { VISIBLE | COHERENT, 1 }, { LOCAL | VISIBLE, 2 } } },
-	{ "integrated", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 1, 3,
+	{ "integrated", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 1, 3, 1,
 		{ VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
 		{ { LOCAL, 0 }, { LOCAL | VISIBLE, 0 }, { LOCAL | VISIBLE | COHERENT | CACHED, 0 } } },
+	{ "incoherent", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 1, 3, 64,
+		{ VK_MEMORY_HEAP_DEVICE_LOCAL_BIT },
+		{ { LOCAL, 0 }, { LOCAL | VISIBLE | COHERENT, 0 }, { LOCAL | VISIBLE | CACHED, 0 } } },
 };
 
 // What an instance shows.
@@ -96,6 +107,11 @@ typedef struct device {
 
 static const shown *shown_by(const void *physical) { return layer_instance_of(physical)->own; }
 static device *device_of(const void *dispatchable) { return layer_device_of(dispatchable)->own; }
+
+static bool cached(const shown *s, uint32_t type)
+{
+	return (s->profile->types[type].propertyFlags & CACHED) != 0;
+}
 
 static bool shadowed(const shown *s, uint32_t type)
 {
@@ -137,7 +153,8 @@ static void instance_created(layer_instance *i, const VkInstanceCreateInfo *info
 		if (strcmp(name, profiles[k].name) == 0)
 			s->profile = &profiles[k];
 	if (s->profile == NULL)
-		layer_die("VKOMP_DISCRETE_PROFILE=%s: not bar, smallbar, nobar, nocached or integrated", name);
+		layer_die("VKOMP_DISCRETE_PROFILE=%s: not bar, smallbar, nobar, nocached, integrated or incoherent",
+			name);
 	s->heap_bytes[0] = layer_environment("VKOMP_DISCRETE_MIB", 8192) << 20;
 	s->heap_bytes[1] = (VkDeviceSize)16 << 30;
 	s->heap_bytes[2] = layer_environment("VKOMP_DISCRETE_BAR_KIB", 256 << 10) << 10;
@@ -179,7 +196,7 @@ static void device_destroying(layer_device *d)
 static void show_properties(const shown *s, VkPhysicalDeviceProperties *p)
 {
 	p->deviceType = s->profile->kind;
-	p->limits.nonCoherentAtomSize = 1;
+	p->limits.nonCoherentAtomSize = s->profile->atom;
 }
 
 static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties *out)
@@ -307,17 +324,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_bounded_buffer(VkDevice handle, con
 	return create_buffer(handle, info, allocator, out);
 }
 
-// Host storage is imported as memory that the host caches, if there is some.
+// Host storage is imported as coherent memory that the host caches, if there is some.
 static VKAPI_ATTR VkResult VKAPI_CALL host_pointer_properties(VkDevice handle,
 	VkExternalMemoryHandleTypeFlagBits type, const void *host, VkMemoryHostPointerPropertiesEXT *out)
 {
 	VkResult r = layer_device_of(handle)->next.GetMemoryHostPointerPropertiesEXT(handle, type, host, out);
 	if (r != VK_SUCCESS)
 		return r;
-	const profile *p = device_of(handle)->shown->profile;
+	const shown *s = device_of(handle)->shown;
 	out->memoryTypeBits = 0;
-	for (uint32_t t = 0; t < p->type_count; t++)
-		if ((p->types[t].propertyFlags & CACHED) != 0)
+	for (uint32_t t = 0; t < s->profile->type_count; t++)
+		if (cached(s, t) && !shadowed(s, t))
 			out->memoryTypeBits |= 1u << t;
 	return out->memoryTypeBits != 0 ? VK_SUCCESS : VK_ERROR_INVALID_EXTERNAL_HANDLE;
 }
@@ -436,6 +453,10 @@ static memory *shadow_of(device *d, const VkMappedMemoryRange *r, VkDeviceSize *
 	if (r->offset > m->bytes || *bytes > m->bytes - r->offset)
 		layer_die("a range of %llu bytes at %llu of memory of %llu", (unsigned long long)*bytes,
 			(unsigned long long)r->offset, (unsigned long long)m->bytes);
+	VkDeviceSize atom = d->shown->profile->atom;
+	if (r->offset % atom != 0 || (*bytes % atom != 0 && *bytes != m->bytes - r->offset))
+		layer_die("a range of %llu bytes at %llu, in units of %llu", (unsigned long long)*bytes,
+			(unsigned long long)r->offset, (unsigned long long)atom);
 	return m;
 }
 
@@ -446,7 +467,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL invalidate(VkDevice handle, uint32_t count
 	for (uint32_t k = 0; k < count; k++) {
 		VkDeviceSize bytes;
 		memory *m = shadow_of(d, &ranges[k], &bytes);
-		if (m != NULL)
+		if (m != NULL && cached(d->shown, m->type))
+			memcpy(m->shadow + ranges[k].offset, m->driver + ranges[k].offset, bytes);
+		else if (m != NULL)
 			poison(m, ranges[k].offset, bytes);
 	}
 	return VK_SUCCESS;

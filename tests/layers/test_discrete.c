@@ -174,7 +174,7 @@ static void cached_memory_is_the_drivers(program *p)
 
 // The profile's memory, by both calls.
 static void memory_is_that_of_the_profile(program *p, VkPhysicalDeviceType kind, uint32_t types,
-	uint32_t heaps, VkDeviceSize last_heap)
+	uint32_t heaps, VkDeviceSize last_heap, VkDeviceSize atom)
 {
 	VkPhysicalDeviceMemoryProperties one = memory_of(p);
 	VkPhysicalDeviceMemoryProperties2 two = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2 };
@@ -190,7 +190,7 @@ static void memory_is_that_of_the_profile(program *p, VkPhysicalDeviceType kind,
 	vkGetPhysicalDeviceProperties2(p->physical, &properties2);
 	CHECK(properties.deviceType == kind && properties2.properties.deviceType == kind, "a device of kind %d",
 		properties.deviceType);
-	CHECK(properties.limits.nonCoherentAtomSize == 1, "an atom of %llu bytes",
+	CHECK(properties.limits.nonCoherentAtomSize == atom, "an atom of %llu bytes",
 		(unsigned long long)properties.limits.nonCoherentAtomSize);
 }
 
@@ -249,7 +249,7 @@ static void with(const char *profile, const char *const *layers, void (*f)(progr
 
 static void bar(program *p)
 {
-	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 5, 2, (VkDeviceSize)16 << 30);
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 5, 2, (VkDeviceSize)16 << 30, 1);
 	reads_are_poison(p, window);
 	reads_are_poison(p, uncached);
 	cached_memory_is_the_drivers(p);
@@ -258,21 +258,21 @@ static void bar(program *p)
 
 static void smallbar(program *p)
 {
-	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 5, 3, 1 << 20);
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 5, 3, 1 << 20, 1);
 	reads_are_poison(p, window);
 	heaps_end(p, window);
 }
 
 static void nobar(program *p)
 {
-	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 4, 2, (VkDeviceSize)16 << 30);
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 4, 2, (VkDeviceSize)16 << 30, 1);
 	CHECK(type_of(p, window) < 0, "there is a window");
 	reads_are_poison(p, uncached);
 }
 
 static void nocached(program *p)
 {
-	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 4, 3, 1 << 20);
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU, 4, 3, 1 << 20, 1);
 	CHECK(type_of(p, cached) < 0, "memory is cached");
 	// Results come back through memory that the host sees and does not cache.
 	program_buffer b = buffer_in(p, VISIBLE | COHERENT);
@@ -283,7 +283,7 @@ static void nocached(program *p)
 
 static void integrated(program *p)
 {
-	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 3, 1, (VkDeviceSize)64 << 20);
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 3, 1, (VkDeviceSize)64 << 20, 1);
 	program_buffer b = buffer_in(p, LOCAL | VISIBLE), back = buffer_in(p, LOCAL | cached);
 	fill(p, &b, 7);
 	CHECK(b.words[0] != 7, "the host sees what it does not cache");
@@ -291,6 +291,40 @@ static void integrated(program *p)
 	CHECK(back.words[0] == 7, "the host does not see what it caches");
 	program_buffer_free(p, &b);
 	program_buffer_free(p, &back);
+}
+
+// What the host writes to cached memory that is not coherent reaches the device where it is flushed, and
+// what the device writes reaches the host where it is invalidated.
+static void incoherent(program *p)
+{
+	memory_is_that_of_the_profile(p, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 3, 1, (VkDeviceSize)64 << 20, 64);
+	program_buffer b = buffer_in(p, LOCAL | VISIBLE | CACHED), coherent = buffer_in(p, LOCAL | VISIBLE | COHERENT);
+	fill(p, &b, 7);
+	for (uint32_t k = 0; k < BYTES / 4; k++)
+		b.words[k] = k + 100;
+	VkMappedMemoryRange second = {
+		.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+		.memory = b.memory,
+		.offset = 64,
+		.size = 64,
+	};
+	MUST(vkFlushMappedMemoryRanges(p->device, 1, &second));
+	CHECK(b.words[16] == 116 && b.words[0] == 100, "what is cached is changed by a flush");
+	copy(p, &b, &coherent);
+	for (uint32_t k = 0; k < BYTES / 4; k++) {
+		uint32_t want = k >= 16 && k < 32 ? k + 100 : 7;
+		if (coherent.words[k] != want) {
+			CHECK(false, "word %u on the device is %u, want %u", k, coherent.words[k], want);
+			break;
+		}
+	}
+	fill(p, &b, 9);
+	CHECK(b.words[16] == 116, "the host sees what it has not invalidated");
+	MUST(vkInvalidateMappedMemoryRanges(p->device, 1, &second));
+	CHECK(b.words[16] == 9 && b.words[31] == 9, "the host does not see what it has invalidated");
+	CHECK(b.words[15] == 115 && b.words[32] == 132, "an invalidation changes what is beside it");
+	program_buffer_free(p, &b);
+	program_buffer_free(p, &coherent);
 }
 
 static void maps_the_devices_own_memory(program *p)
@@ -307,13 +341,24 @@ static void flushes_beyond_the_end(program *p)
 	flush(p, &b, BYTES / 2, (VkDeviceSize)1 << 20);
 }
 
+static void invalidates_half_a_unit(program *p)
+{
+	program_buffer b = buffer_in(p, LOCAL | VISIBLE | CACHED);
+	VkMappedMemoryRange half = {
+		.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+		.memory = b.memory,
+		.size = 32,
+	};
+	vkInvalidateMappedMemoryRanges(p->device, 1, &half);
+}
+
 // What ends the program with SIGABRT, in a process of its own.
-static void dies(void (*f)(program *))
+static void dies(const char *profile, void (*f)(program *))
 {
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0) {
-		with("bar", bare, f);
+		with(profile, bare, f);
 		_exit(0);
 	}
 	int status = 0;
@@ -325,8 +370,9 @@ int main(void)
 {
 	program_environment("VKOMP_DISCRETE_MIB", 64);
 	program_environment("VKOMP_DISCRETE_BAR_KIB", 1024);
-	dies(maps_the_devices_own_memory);
-	dies(flushes_beyond_the_end);
+	dies("bar", maps_the_devices_own_memory);
+	dies("bar", flushes_beyond_the_end);
+	dies("incoherent", invalidates_half_a_unit);
 	const char *const *const layers[] = { bare, validated, validated_below };
 	for (size_t k = 0; k < sizeof layers / sizeof layers[0]; k++) {
 		with("bar", layers[k], bar);
@@ -334,6 +380,7 @@ int main(void)
 		with("nobar", layers[k], nobar);
 		with("nocached", layers[k], nocached);
 		with("integrated", layers[k], integrated);
+		with("incoherent", layers[k], incoherent);
 	}
 	return program_result("test_discrete");
 }
