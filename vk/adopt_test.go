@@ -458,6 +458,26 @@ func TestOnlyWhatIsSaidToBeEnabledIsUsed(t *testing.T) {
 	}
 }
 
+// Validation reports commands that these barriers do not order.
+func TestBarriersOfADeviceWithoutSynchronization2(t *testing.T) {
+	_, a := openMinimal(t)
+	d := adopt(t, a, DeviceOptions{})
+	group := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+	b, _ := newBlock(t, d, 64)
+	out, data := newBlock(t, d, 64)
+	var s Stream
+	s.Fill(b.Buffer, 0, b.Size, 7)
+	s.Barrier(Barrier{StageTransfer, StageCompute, AccessTransferWrite, AccessShaderRead | AccessShaderWrite})
+	s.Dispatch(group, []BufferRange{all(b)}, push(64, 1), [3]uint32{}, [3]uint32{64, 1, 1})
+	s.Barrier(Barrier{StageCompute, StageTransfer, AccessShaderWrite, AccessTransferRead})
+	s.Copy(b.Buffer, out.Buffer, 0, 0, b.Size)
+	s.Barrier(toHost)
+	run(t, d, &s, 1)
+	if data[63] != 7+64 {
+		t.Errorf("the copy is %v", data)
+	}
+}
+
 // featureStructure has the memory layout of Vulkan's feature structures.
 type featureStructure struct {
 	sType int32
