@@ -61,6 +61,34 @@ func openLayered(t *testing.T) *Instance {
 	return i
 }
 
+// Push constants of one layout are undefined for another that has more of them. The drivers keep
+// them, and validation reports nothing, so the recording layer says what is pushed.
+func TestSameConstantsArePushedAgainForAnotherLayout(t *testing.T) {
+	const layers = "../tests/layers/"
+	useLayers(t, layer{"VK_LAYER_VKOMP_record", []string{layers + "record.c", layers + "layer.c", layers + "map.c", "-pthread", "-fvisibility=hidden"}})
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv("VKOMP_RECORD", log)
+	t.Run("dispatches", func(t *testing.T) { // the log is complete when the device is closed
+		d := openDevice(t, DeviceOptions{})
+		b, _ := newBlock(t, d, 64)
+		small := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 8})
+		large := newPipeline(t, d, "group", PipelineOptions{Bindings: []uint32{0}, PushConstants: 16})
+		var s Stream
+		for _, p := range []Pipeline{small, small, large, small} {
+			s.Dispatch(p, []BufferRange{all(b)}, push(64, 1), [3]uint32{}, [3]uint32{1, 1, 1})
+			s.Barrier(between)
+		}
+		run(t, d, &s, 1)
+	})
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\nk 0 40,1\n"); n != 3 {
+		t.Errorf("the constants are pushed %d times, want 3", n)
+	}
+}
+
 func layeredDevice(t *testing.T) *Device {
 	t.Helper()
 	d, err := usable(t, openLayered(t)).Open(DeviceOptions{})

@@ -160,8 +160,8 @@ func TestRepeatedBindingsAndPushConstantsStayInEffect(t *testing.T) {
 	})
 }
 
-// Sets and push constants bound for one layout are not valid for another. On drivers that
-// ignore the difference only validation detects it.
+// Sets bound for one layout are not valid for another. On drivers that ignore the difference only
+// validation detects it.
 func TestSameBuffersAreBoundAgainForAnotherLayout(t *testing.T) {
 	withBothBindings(t, func(t *testing.T, d *Device) {
 		b, data := newBlock(t, d, 64)
