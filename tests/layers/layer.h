@@ -125,7 +125,7 @@
 	F(ResetCommandBuffer, ResetCommandBuffer)                                              \
 	F(CmdBindPipeline, CmdBindPipeline)                                                    \
 	F(CmdBindDescriptorSets, CmdBindDescriptorSets)                                        \
-	F(CmdPushDescriptorSetKHR, CmdPushDescriptorSetKHR)                                    \
+	F(CmdPushDescriptorSetKHR, CmdPushDescriptorSet)                                       \
 	F(CmdPushDescriptorSetWithTemplateKHR, CmdPushDescriptorSetWithTemplateKHR)            \
 	F(CmdPushConstants, CmdPushConstants)                                                  \
 	F(CmdDispatch, CmdDispatch)                                                            \

@@ -8,9 +8,11 @@
 //
 // The order of lines is a possible one: a submission, a host's signal, a flush and a destruction
 // are written before the call, everything else after it. Commands of graphics and of extensions
-// are written as unknown.
+// are written as unknown: see other.h.
 #define _GNU_SOURCE
 #include "layer.h"
+
+#include "other.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -98,6 +100,7 @@ typedef struct recorded {
 	pthread_mutex_t lock;
 	VkQueue *queues;
 	uint32_t queue_count;
+	_Atomic(PFN_vkVoidFunction) others[OTHER_COMMAND_COUNT];
 } recorded;
 
 // An object, which the log identifies by a number.
@@ -1135,46 +1138,22 @@ static VKAPI_ATTR void VKAPI_CALL cmd_barrier2(VkCommandBuffer handle, const VkD
 	layer_device_of(handle)->next.CmdPipelineBarrier2(handle, info);
 }
 
-// Unknown commands: what they access or order is not in the log.
-#define UNKNOWN_COMMANDS(F)                                                                            \
-	F(CmdSetEvent, (VkCommandBuffer c, VkEvent e, VkPipelineStageFlags s), (c, e, s))              \
-	F(CmdResetEvent, (VkCommandBuffer c, VkEvent e, VkPipelineStageFlags s), (c, e, s))            \
-	F(CmdSetEvent2, (VkCommandBuffer c, VkEvent e, const VkDependencyInfo *i), (c, e, i))          \
-	F(CmdResetEvent2, (VkCommandBuffer c, VkEvent e, VkPipelineStageFlags2 s), (c, e, s))          \
-	F(CmdWaitEvents2, (VkCommandBuffer c, uint32_t n, const VkEvent *e, const VkDependencyInfo *i), \
-		(c, n, e, i))                                                                          \
-	F(CmdWaitEvents, (VkCommandBuffer c, uint32_t n, const VkEvent *e, VkPipelineStageFlags s,     \
-		VkPipelineStageFlags t, uint32_t m, const VkMemoryBarrier *a, uint32_t o,              \
-		const VkBufferMemoryBarrier *b, uint32_t p, const VkImageMemoryBarrier *i),            \
-		(c, n, e, s, t, m, a, o, b, p, i))                                                     \
-	F(CmdCopyImageToBuffer, (VkCommandBuffer c, VkImage i, VkImageLayout l, VkBuffer b, uint32_t n, \
-		const VkBufferImageCopy *r), (c, i, l, b, n, r))                                       \
-	F(CmdCopyBufferToImage, (VkCommandBuffer c, VkBuffer b, VkImage i, VkImageLayout l, uint32_t n, \
-		const VkBufferImageCopy *r), (c, b, i, l, n, r))                                       \
-	F(CmdCopyImageToBuffer2, (VkCommandBuffer c, const VkCopyImageToBufferInfo2 *i), (c, i))       \
-	F(CmdCopyBufferToImage2, (VkCommandBuffer c, const VkCopyBufferToImageInfo2 *i), (c, i))       \
-	F(CmdCopyQueryPoolResults, (VkCommandBuffer c, VkQueryPool p, uint32_t f, uint32_t n,          \
-		VkBuffer b, VkDeviceSize o, VkDeviceSize s, VkQueryResultFlags g),                     \
-		(c, p, f, n, b, o, s, g))                                                              \
-	F(CmdDraw, (VkCommandBuffer c, uint32_t v, uint32_t n, uint32_t f, uint32_t i), (c, v, n, f, i)) \
-	F(CmdDrawIndexed, (VkCommandBuffer c, uint32_t x, uint32_t n, uint32_t f, int32_t o, uint32_t i), \
-		(c, x, n, f, o, i))                                                                    \
-	F(CmdDrawIndirect, (VkCommandBuffer c, VkBuffer b, VkDeviceSize o, uint32_t n, uint32_t s),    \
-		(c, b, o, n, s))                                                                       \
-	F(CmdDrawIndexedIndirect, (VkCommandBuffer c, VkBuffer b, VkDeviceSize o, uint32_t n, uint32_t s), \
-		(c, b, o, n, s))                                                                       \
-	F(CmdPushDescriptorSetWithTemplateKHR, (VkCommandBuffer c, VkDescriptorUpdateTemplate t,       \
-		VkPipelineLayout l, uint32_t s, const void *d), (c, t, l, s, d))                       \
-	F(CmdExecuteCommands, (VkCommandBuffer c, uint32_t n, const VkCommandBuffer *b), (c, n, b))
+// Commands whose accesses and orders are not in the log.
 
-#define UNKNOWN_COMMAND(name, parameters, arguments)                                                   \
-	static VKAPI_ATTR void VKAPI_CALL unknown_##name parameters                                    \
-	{                                                                                              \
-		unknown(c, "vk" #name);                                                                \
-		layer_device_of(c)->next.name arguments;                                               \
+static PFN_vkVoidFunction other_below(VkCommandBuffer handle, uint32_t number, const char *name)
+{
+	layer_device *d = layer_device_of(handle);
+	recorded *own = d->own;
+	unknown(handle, name);
+	PFN_vkVoidFunction f = atomic_load(&own->others[number]);
+	if (f == NULL) {
+		f = d->get(d->handle, name);
+		atomic_store(&own->others[number], f);
 	}
-UNKNOWN_COMMANDS(UNKNOWN_COMMAND)
-#undef UNKNOWN_COMMAND
+	return f;
+}
+
+LOUD_COMMANDS(OTHER_PASS)
 
 // Semaphores and fences
 
@@ -1534,6 +1513,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkCmdBindPipeline, cmd_bind_pipeline),
 	LAYER_INTERCEPT(vkCmdBindDescriptorSets, cmd_bind_sets),
 	LAYER_INTERCEPT(vkCmdPushDescriptorSetKHR, cmd_push_set),
+	{ "vkCmdPushDescriptorSet", (PFN_vkVoidFunction)cmd_push_set },
 	LAYER_INTERCEPT(vkCmdPushConstants, cmd_push_constants),
 	LAYER_INTERCEPT(vkCmdDispatch, cmd_dispatch),
 	LAYER_INTERCEPT(vkCmdDispatchBase, cmd_dispatch_base),
@@ -1547,14 +1527,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkCmdPipelineBarrier, cmd_barrier),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2, cmd_barrier2),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2KHR, cmd_barrier2),
-#define UNKNOWN_COMMAND(name, parameters, arguments) LAYER_INTERCEPT(vk##name, unknown_##name),
-	UNKNOWN_COMMANDS(UNKNOWN_COMMAND)
-#undef UNKNOWN_COMMAND
-	LAYER_INTERCEPT(vkCmdSetEvent2KHR, unknown_CmdSetEvent2),
-	LAYER_INTERCEPT(vkCmdResetEvent2KHR, unknown_CmdResetEvent2),
-	LAYER_INTERCEPT(vkCmdWaitEvents2KHR, unknown_CmdWaitEvents2),
-	LAYER_INTERCEPT(vkCmdCopyImageToBuffer2KHR, unknown_CmdCopyImageToBuffer2),
-	LAYER_INTERCEPT(vkCmdCopyBufferToImage2KHR, unknown_CmdCopyBufferToImage2),
+	LOUD_COMMANDS(OTHER_INTERCEPT)
 	LAYER_INTERCEPT(vkCreateSemaphore, create_semaphore),
 	LAYER_INTERCEPT(vkDestroySemaphore, destroy_semaphore),
 	LAYER_INTERCEPT(vkCreateFence, create_fence),

@@ -25,8 +25,8 @@
 #define _GNU_SOURCE
 #include "layer.h"
 
+#include "other.h"
 #include "shuffle_order.h"
-#include "shuffle_other.h"
 #include "shuffle_record.h"
 
 #include <errno.h>
@@ -35,11 +35,6 @@
 #include <time.h>
 
 enum {
-	OTHER_COMMAND_COUNT = 0
-#define COUNT(name) +1
-		OTHER_COMMANDS(COUNT)
-#undef COUNT
-	,
 	MAX_HELD_COMMANDS = 1 << 18,
 	MAX_HELD_ITEMS = 1 << 12,
 	MAX_HOLD_US = 1000 * 1000 * 1000,
@@ -488,6 +483,8 @@ static VKAPI_ATTR void VKAPI_CALL cmd_pipeline_barrier2(VkCommandBuffer handle,
 		kept(c, record_barrier2(&c->kept, info));
 }
 
+// A command buffer that has such a command is handed to the driver as it was recorded, and stands in the
+// order of its queue as a wall.
 static PFN_vkVoidFunction other_below(VkCommandBuffer handle, uint32_t number, const char *name)
 {
 	command_buffer *c = commands_of(handle);
@@ -500,23 +497,7 @@ static PFN_vkVoidFunction other_below(VkCommandBuffer handle, uint32_t number, c
 	return f;
 }
 
-// All other commands pass with whatever arguments they have; none of them takes
-// more than OTHER_STACK bytes of the stack, and all return nothing.
-enum { OTHER_STACK = 256 };
-enum {
-#define NUMBER(name) OTHER_##name,
-	OTHER_COMMANDS(NUMBER)
-#undef NUMBER
-};
-#define PASS(name)                                                                             \
-	static VKAPI_ATTR void VKAPI_CALL other_##name(VkCommandBuffer handle)                 \
-	{                                                                                      \
-		void *arguments = __builtin_apply_args();                                      \
-		__builtin_apply(other_below(handle, OTHER_##name, "vk" #name), arguments,      \
-			OTHER_STACK);                                                          \
-	}
-OTHER_COMMANDS(PASS)
-#undef PASS
+OTHER_COMMANDS(OTHER_PASS)
 
 // Labels would name other commands than the program's.
 static VKAPI_ATTR void VKAPI_CALL cmd_label(VkCommandBuffer handle, const VkDebugUtilsLabelEXT *label)
@@ -1292,9 +1273,6 @@ static VkResult device_created(layer_device *l, const VkDeviceCreateInfo *info)
 	TAKE(CmdPipelineBarrier);
 	TAKE(CmdPipelineBarrier2);
 #undef TAKE
-	if (d->calls.CmdPushDescriptorSetKHR == NULL)
-		d->calls.CmdPushDescriptorSetKHR =
-			(PFN_vkCmdPushDescriptorSetKHR)l->get(l->handle, "vkCmdPushDescriptorSet");
 	d->QueuePresentKHR = (PFN_vkQueuePresentKHR)l->get(l->handle, "vkQueuePresentKHR");
 	d->GetSemaphoreFdKHR = (PFN_vkGetSemaphoreFdKHR)l->get(l->handle, "vkGetSemaphoreFdKHR");
 	d->GetFenceFdKHR = (PFN_vkGetFenceFdKHR)l->get(l->handle, "vkGetFenceFdKHR");
@@ -1371,9 +1349,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkCmdPipelineBarrier, cmd_pipeline_barrier),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2, cmd_pipeline_barrier2),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2KHR, cmd_pipeline_barrier2),
-#define OTHER(name) { "vk" #name, (PFN_vkVoidFunction)other_##name },
-	OTHER_COMMANDS(OTHER)
-#undef OTHER
+	OTHER_COMMANDS(OTHER_INTERCEPT)
 	LAYER_INTERCEPT(vkCmdBeginDebugUtilsLabelEXT, cmd_label),
 	LAYER_INTERCEPT(vkCmdInsertDebugUtilsLabelEXT, cmd_label),
 	LAYER_INTERCEPT(vkCmdEndDebugUtilsLabelEXT, cmd_end_label),

@@ -22,6 +22,7 @@ static const char *const expected[] = {
 	"semaphore 1 0 timeline 0",
 	"semaphore 2 0 binary 0",
 	"fence 1 0 0",
+	"memory 3 0 * * 0",
 	"flush 1 0 64",
 	"commands 1 0",
 	"f 1 64 64",
@@ -37,6 +38,8 @@ static const char *const expected[] = {
 	"b 800:1000:0:0:0",
 	"b 1800:4000:1040:2000:0 100000000:800000000:1000:1000:0",
 	"? vkCmdSetEvent",
+	"b 1:1000:0:1000:2",
+	"? vkCmdClearColorImage",
 	"end",
 	"submit 1 w c 1 s 1:3:10000 2:0:10000 f 1",
 	"wait ? 1:3",
@@ -62,12 +65,54 @@ static const char *const expected[] = {
 	"destroy semaphore 1",
 	"destroy semaphore 2",
 	"destroy fence 1",
+	"destroy memory 3",
 	"destroy commands 1",
 	"destroy device 0",
 };
 
+static VkImage make_image(program *p, VkDeviceMemory *memory)
+{
+	VkImageCreateInfo info = {
+		.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
+		.imageType = VK_IMAGE_TYPE_2D,
+		.format = VK_FORMAT_R8G8B8A8_UNORM,
+		.extent = { 4, 4, 1 },
+		.mipLevels = 1,
+		.arrayLayers = 1,
+		.samples = VK_SAMPLE_COUNT_1_BIT,
+		.usage = VK_IMAGE_USAGE_TRANSFER_DST_BIT,
+	};
+	VkImage image;
+	MUST(vkCreateImage(p->device, &info, NULL, &image));
+	VkMemoryRequirements needs;
+	vkGetImageMemoryRequirements(p->device, image, &needs);
+	VkMemoryAllocateInfo allocate = {
+		.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+		.allocationSize = needs.size,
+		.memoryTypeIndex = (uint32_t)__builtin_ctz(needs.memoryTypeBits),
+	};
+	MUST(vkAllocateMemory(p->device, &allocate, NULL, memory));
+	MUST(vkBindImageMemory(p->device, image, *memory, 0));
+	return image;
+}
+
+static void clear_image(VkCommandBuffer c, VkImage image)
+{
+	VkImageMemoryBarrier to_clear = {
+		.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER,
+		.dstAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,
+		.newLayout = VK_IMAGE_LAYOUT_GENERAL,
+		.image = image,
+		.subresourceRange = { VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1 },
+	};
+	vkCmdPipelineBarrier(c, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0,
+		0, NULL, 0, NULL, 1, &to_clear);
+	vkCmdClearColorImage(c, image, VK_IMAGE_LAYOUT_GENERAL, &(VkClearColorValue){ 0 }, 1,
+		&to_clear.subresourceRange);
+}
+
 static VkCommandBuffer record_commands(program *p, program_kernel *k, program_buffer *a,
-	program_buffer *b, VkEvent event)
+	program_buffer *b, VkEvent event, VkImage image)
 {
 	VkCommandBuffer c = program_begin(p, &p->queues[0]);
 	uint32_t words[2] = { 7, 10 };
@@ -125,6 +170,8 @@ static VkCommandBuffer record_commands(program *p, program_kernel *k, program_bu
 	};
 	p->CmdPipelineBarrier2(c, &info);
 	vkCmdSetEvent(c, event, VK_PIPELINE_STAGE_TRANSFER_BIT);
+	vkCmdSetLineWidth(c, 1); // accesses nothing and orders nothing
+	clear_image(c, image);
 	program_end(c);
 	return c;
 }
@@ -181,13 +228,15 @@ static void run(program *p)
 	VkEventCreateInfo event_info = { .sType = VK_STRUCTURE_TYPE_EVENT_CREATE_INFO };
 	VkEvent event;
 	MUST(vkCreateEvent(p->device, &event_info, NULL, &event));
+	VkDeviceMemory of_image;
+	VkImage image = make_image(p, &of_image);
 	VkMappedMemoryRange range = {
 		.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
 		.memory = a.memory,
 		.size = 64,
 	};
 	MUST(vkFlushMappedMemoryRanges(p->device, 1, &range));
-	VkCommandBuffer c = record_commands(p, &k, &a, &b, event);
+	VkCommandBuffer c = record_commands(p, &k, &a, &b, event, image);
 	program_point signals[2] = { { timeline, 3 }, { binary, 0 } };
 	MUST(program_submit(&p->queues[0], c, 0, NULL, 2, signals, fence));
 	CHECK(program_reaches(p, timeline, 3, UINT64_MAX), "value 3");
@@ -222,6 +271,8 @@ static void run(program *p)
 	vkDestroySemaphore(p->device, binary, NULL);
 	vkDestroyFence(p->device, fence, NULL);
 	vkDestroyEvent(p->device, event, NULL);
+	vkDestroyImage(p->device, image, NULL);
+	vkFreeMemory(p->device, of_image, NULL);
 }
 
 int main(void)
