@@ -116,8 +116,9 @@ type fakeBlock struct {
 	// when it first uses that, and known says which bytes it has read.
 	imported bool
 	known    []bool
-	// bound says that a dispatch has used the block. A block that no dispatch uses is staging
-	// memory, which the host overwrites before the device reads it again.
+	// bound says that a dispatch has used the block. A block that no dispatch uses, and that is no
+	// storage of the program, is staging memory, which the host overwrites before the device reads it
+	// again.
 	bound bool
 }
 
@@ -604,7 +605,7 @@ func (d *fakeDevice) observe(queue int, value uint64) {
 			}
 			continue
 		}
-		f.access.handed = b != nil && !b.bound
+		f.access.handed = b != nil && !b.bound && !b.imported
 		if b != nil {
 			copy(b.host[f.lo:f.hi], f.data)
 			copy(b.synced[f.lo:f.hi], f.data)
