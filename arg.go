@@ -18,6 +18,9 @@ import (
 //
 // An Arg refers to the caller's slice; it copies a value when it is made.
 type Arg struct {
+	// The size is a multiple of 16 bytes. While a directive is made, an Arg is copied several times in pieces of 16 bytes. If
+	// the last two pieces overlapped, each copy would have to wait until the one before it is in the cache.
+
 	// at is a slice, as HostPtr returns it, or memory of a device. For a value of more
 	// than inlineValue bytes it is host storage that holds the value.
 	at DevicePtr
@@ -39,10 +42,6 @@ type Arg struct {
 	// param is the parameter whose value this is, else nil.
 	param *param
 }
-
-// Arguments are copied several times while a directive is made. A copy is in pieces of 16 bytes, and where the size is
-// no multiple of that, the last two of them overlap: the next copy then waits until both are in the cache.
-var _ = [1]bool{}[unsafe.Sizeof(Arg{})%16]
 
 // argMore is what few arguments have. It is immutable.
 type argMore struct {

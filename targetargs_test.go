@@ -25,6 +25,16 @@ var reach = vkomp.KernelSource{
 	},
 }
 
+// Copies of arguments take longer otherwise: see Arg.
+func TestArgumentsAreCopiedInWholePieces(t *testing.T) {
+	const piece = 16
+	for _, size := range []uintptr{unsafe.Sizeof(vkomp.Arg{}), unsafe.Sizeof(vkomp.DevicePtr{})} {
+		if pointer := unsafe.Sizeof(uintptr(0)); pointer == 8 && size%piece != 0 {
+			t.Errorf("%d bytes, want a multiple of %d", size, piece)
+		}
+	}
+}
+
 // through adds to n words at an address.
 var through = vkomp.KernelSource{
 	Name: "through", SPIRV: throughSPIRV,
