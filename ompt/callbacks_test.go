@@ -225,6 +225,26 @@ func TestLogHasEveryEMICallback(t *testing.T) {
 	}
 }
 
+// Log knows a task by its number, and another tool by what it has set in the task's Data, whichever
+// of the two is called first.
+func TestLogLeavesDataToOtherTools(t *testing.T) {
+	var out bytes.Buffer
+	logs := ompt.Log(slog.New(slog.NewTextHandler(&out, nil)))
+	other := ompt.Callbacks{TaskCreate: func(e ompt.TaskCreateEvent) { e.NewTask.Value, e.NewTask.Ptr = 7, "other" }}
+	for _, tools := range [][]ompt.Callbacks{{logs, other}, {other, logs}} {
+		out.Reset()
+		both, d := ompt.Tee(tools...), new(ompt.Data)
+		both.TaskCreate(ompt.TaskCreateEvent{NewTask: d, TaskID: 4})
+		both.TaskSchedule(ompt.TaskScheduleEvent{PriorStatus: ompt.TaskSwitch, NextTask: d})
+		if d.Value != 7 || d.Ptr != "other" {
+			t.Errorf("the other tool finds %d and %v, and has set 7 and other", d.Value, d.Ptr)
+		}
+		if want := "next_task=4"; !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+}
+
 func ExampleTee() {
 	opened := 0
 	count := ompt.Callbacks{DeviceInitialize: func(ompt.DeviceInitializeEvent) { opened++ }}

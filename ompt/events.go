@@ -9,6 +9,8 @@ package ompt
 type Data struct {
 	Value uint64 // an integer of the tool
 	Ptr   any    // any value of the tool, in place of a pointer
+	// logged is the number of a task of which Log has written.
+	logged ID
 }
 
 // ID is ompt_id_t: an identifier, 0 for none.

@@ -8,7 +8,8 @@ import (
 
 // Log returns callbacks that write every event to l at level Info, or none if l is nil. The
 // message is the specification's name of the callback in its EMI form. Tasks and regions
-// are identified by the runtime's numbers, which Log stores in their Data.
+// are identified by the runtime's numbers. Log sets none of the values that a tool may set, so
+// that it can be combined with any other tool: see [Tee].
 func Log(l *slog.Logger) Callbacks {
 	if l == nil {
 		return Callbacks{}
@@ -34,7 +35,7 @@ func Log(l *slog.Logger) Callbacks {
 			write(CallbackImplicitTask, slog.Any("endpoint", e.Endpoint), slog.Any("flags", e.Flags))
 		},
 		TaskCreate: func(e TaskCreateEvent) {
-			e.NewTask.Value = uint64(e.TaskID)
+			e.NewTask.logged = e.TaskID
 			write(CallbackTaskCreate, dataAttr("encountering_task", e.EncounteringTask), dataAttr("new_task", e.NewTask),
 				slog.Any("flags", e.Flags), slog.Bool("has_dependences", e.HasDependences), slog.String("label", e.Label))
 		},
@@ -84,13 +85,13 @@ func logSyncRegion(write func(Callback, ...slog.Attr), c Callback) func(SyncRegi
 	}
 }
 
-// dataAttr identifies a task by the number that TaskCreate stored in its data: 0 for the
+// dataAttr identifies a task by the number that it had in its TaskCreateEvent: 0 for the
 // initial task, -1 for none.
 func dataAttr(key string, d *Data) slog.Attr {
 	if d == nil {
 		return slog.Int(key, -1)
 	}
-	return slog.Uint64(key, d.Value)
+	return slog.Uint64(key, uint64(d.logged))
 }
 
 func addrAttr(key string, addr uint64) slog.Attr { return slog.String(key, hex(addr)) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,7 +106,7 @@ func TestAllToolsOnARuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	collector, counters := trace.New(trace.Options{}), new(trace.Counters)
-	onHost(t, ompt.Tee(collector.Callbacks(), trace.GoTrace(), trace.Labels(), counters.Callbacks()), everything)
+	onHost(t, ompt.Tee(collector.Callbacks(), trace.GoTrace(), trace.Labels(), counters.Callbacks(), ompt.Log(slog.New(slog.DiscardHandler))), everything)
 	gotrace.Stop()
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
