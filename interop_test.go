@@ -505,6 +505,8 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 	other := vktest.Open(t)
 	elsewhere, err := other.DefaultDevice(ctx).Alloc(ctx, 64)
 	must(t, err)
+	onHost, err := rt.InitialDevice().Alloc(ctx, 64)
+	must(t, err)
 
 	whole, err := rt.InteropBuffer(target, vkomp.HostPtr(x[64:]), 0)
 	must(t, err)
@@ -553,6 +555,7 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 		"nil":                      {target, vkomp.DevicePtr{}, 4, vkomp.ErrInvalidPointer},
 		"freed":                    {target, freed, 4, vkomp.ErrInvalidPointer},
 		"more than the allocation": {target, p.Add(1020), 8, vkomp.ErrInvalidPointer},
+		"another device's":         {target, onHost, 4, vkomp.ErrInvalidDevice},
 		"another runtime's":        {target, elsewhere, 4, vkomp.ErrInvalidDevice},
 		"of none":                  {interop.None, p, 4, vkomp.ErrInvalidArgument},
 		"of what is no more":       {destroyed, p, 4, vkomp.ErrInvalidArgument},
@@ -569,6 +572,7 @@ func TestInteropBufferIsWhereStorageLies(t *testing.T) {
 		t.Errorf("unmapped since: %v", err)
 	}
 	must(t, d.Free(ctx, p))
+	must(t, rt.InitialDevice().Free(ctx, onHost))
 	must(t, other.DefaultDevice(ctx).Free(ctx, elsewhere))
 }
 

@@ -16,6 +16,11 @@ import (
 // that is mapped as an image (see [Mapper]) a HostPtr is ErrPartialOverlap, because the image has other
 // bytes: [Device.MappedPtr] returns the pointer to it.
 //
+// An object that was destroyed, is [interop.None] or belongs to another runtime is
+// ErrInvalidArgument, memory of another device ErrInvalidDevice. A slice that is not mapped there is
+// ErrNotPresent, one of which only a part is mapped ErrPartialOverlap. A pointer that is nil or points
+// into freed memory, and bytes past the end of the memory or of the slice, are ErrInvalidPointer.
+//
 // From then on the runtime assumes that foreign work of the device's objects may write there:
 // after a construct with a task (NoWait or Depend), tasks and copies to the host see what was
 // written before it. A task that such a construct follows has made its copies of these bytes to
@@ -46,7 +51,7 @@ func (rt *Runtime) interopBuffer(o interop.Object, p *DevicePtr, size uint64) (b
 	}
 	switch {
 	case p.d != nil && p.d.number != owner.Number:
-		return b, fmt.Errorf("%w: the pointer is of device %d, %v is not", ErrInvalidPointer, p.d.number, o)
+		return b, fmt.Errorf("%w: %v is no memory of device %d", ErrInvalidDevice, *p, owner.Number)
 	case p.d != nil:
 		r, address, err := s.ExportPointer(p.p, size)
 		return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err
