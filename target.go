@@ -180,7 +180,7 @@ func (rt *Runtime) kernelOf(t *Target) (k *sharedKernel, label string, err error
 	case k.closed.Load():
 		return nil, "", fmt.Errorf("target %q: kernel %q is %w", cmp.Or(label, k.name), k.name, ErrClosed)
 	case k.rt != rt:
-		return nil, "", fmt.Errorf("%w: kernel %q belongs to another runtime", ErrInvalidArgument, k.name)
+		return nil, "", fmt.Errorf("%w: target %q: kernel %q belongs to another runtime", ErrInvalidArgument, cmp.Or(label, k.name), k.name)
 	}
 	return k, cmp.Or(label, k.name), nil
 }

@@ -297,7 +297,7 @@ func TestBadConstructsAreRefusedAndLeaveTheRuntimeUsable(t *testing.T) {
 			{"pointer value", func(t *vkomp.Target) { t.Args[3] = vkomp.Value(&x[0]) }, vkomp.ErrInvalidArgument, "argument 3", false},
 			{"zero argument", func(t *vkomp.Target) { t.Args[1] = vkomp.Arg{} }, vkomp.ErrInvalidArgument, "argument 1", false},
 			{"no kernel", func(t *vkomp.Target) { t.Kernel, t.Label = vkomp.Kernel{}, "lost" }, vkomp.ErrInvalidArgument, `"lost"`, false},
-			{"kernel of another runtime", func(t *vkomp.Target) { t.Kernel = foreign }, vkomp.ErrInvalidArgument, "another runtime", false},
+			{"kernel of another runtime", func(t *vkomp.Target) { t.Kernel, t.Label = foreign, "lost" }, vkomp.ErrInvalidArgument, `target "lost": kernel "saxpy" belongs to another runtime`, false},
 			{"device of another runtime", func(t *vkomp.Target) { t.Device = other.InitialDevice() }, vkomp.ErrInvalidDevice, "another runtime", false},
 			{"negative range", func(t *vkomp.Target) { t.Range.Y = -1 }, vkomp.ErrInvalidArgument, "256×-1×0", false},
 			{"missing slice", func(t *vkomp.Target) { t.Args = t.Args[1:] }, vkomp.ErrInvalidLaunch, "binding 1", false},
