@@ -180,8 +180,9 @@ func HasDeviceAddr[T any](p DevicePtr, n int) Arg {
 
 // Value passes the current value of v (OpenMP firstprivate). Its size must be that of the
 // push-constant member that it fills; a structure may have the padding at its end, too. An
-// integer for a floating-point number of 4 or 8 bytes, or the other way round, is ErrInvalidLaunch, as are arrays of
-// them: of values in the wrong order the kernel would take the bits of an integer for a floating-point number.
+// integer for a floating-point number of 4 or 8 bytes, or the other way round, is
+// ErrInvalidLaunch, as are arrays of them: of values in the wrong order the kernel would take the
+// bits of an integer for a floating-point number.
 //
 // A DevicePtr is passed as an 8-byte address, and its memory cannot be freed during the
 // region. One that points into freed memory is ErrInvalidPointer, one of another device

@@ -29,7 +29,9 @@ const InitialDeviceNumber = -1
 const InvalidDeviceNumber = InitialDeviceNumber - 1
 
 // Device is a handle for one device of a Runtime: numbers 0 to n-1 are Vulkan devices, n is
-// the initial device, which is the host. The zero Device stands for the default device.
+// the initial device, which is the host. In the device clause of a construct the zero Device stands
+// for the default device. It is no device itself: methods of it that return an error return
+// ErrInvalidDevice, except for Lost. [Runtime.DefaultDevice] returns the default device.
 type Device struct {
 	d *device
 }

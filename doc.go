@@ -68,9 +68,12 @@
 // # Storage
 //
 // While a region maps a slice, the slice belongs to the runtime. If a wait ends early
-// because its context has ended, that holds until a later Taskwait returns. Host storage
-// must not contain Go pointers; other element types are refused, unless a [Mapper] says
+// because its context has ended, that holds until a later Taskwait returns. Elements of
+// host storage must not contain Go pointers: such types are refused, unless a [Mapper] says
 // what the device has in their place.
+//
+// Constructs evaluate their clauses during the call. They keep the slices that the clauses name,
+// but not the lists of the clauses, such as Args and Depend, which the program may use again.
 //
 // Maps are counted: the first construct that maps a slice allocates storage on the device
 // and copies the slice there, the last one copies it back and frees the storage.

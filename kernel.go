@@ -11,7 +11,8 @@ import (
 	"github.com/vkomp/vkomp/sched/kernel"
 )
 
-// KernelSource describes a kernel: a compute shader, a Host variant, or both.
+// KernelSource describes a kernel: a compute shader, a Host variant, or both. [Runtime.NewKernel]
+// keeps neither SPIRV nor Specialize.
 type KernelSource struct {
 	// Name is the kernel's label in errors, logs and graphs.
 	Name string
@@ -48,8 +49,8 @@ type KernelSource struct {
 	SPIRV []byte
 	// Entry is the name of the entry point; empty means "main".
 	Entry string
-	// Specialize sets specialization constants by their SpecId. The values are the bits of
-	// the constants (math.Float32bits for a float). Sizes of the workgroup, of arguments and of
+	// Specialize sets specialization constants of 4 bytes by their SpecId. The values are the
+	// bits of the constants (math.Float32bits for a float). Sizes of the workgroup, of arguments and of
 	// push constants follow them.
 	Specialize map[uint32]uint32
 	// Host runs the whole region on the initial device. It accesses the caller's slices,

@@ -76,14 +76,16 @@ type Options struct {
 	ForeignTimeout time.Duration
 	// Adopt, if not nil, describes the application's own VkDevice, which is then the only
 	// non-host device. Open creates no device or instance, and Close destroys none.
-	// Validation depends on the application's instance. Its messengers (VK_EXT_debug_utils) may be
-	// functions in Go, but must not call this package or take the Locker of a queue: they are called
-	// inside of calls of Vulkan. No queue is reserved for interop objects unless InteropQueues says so: then nobody may submit other work than an object's
-	// to its queue, neither the application nor another runtime with the same device, because
-	// constructs have such a queue wait for what is yet to be submitted elsewhere (see
-	// interop.Object.Queue). Close does not wait for the application's submissions: those
-	// that use the semaphore of an interop object must have ended before, which a fence or
-	// vkQueueWaitIdle can establish.
+	// Validation depends on the application's instance. Its messengers (VK_EXT_debug_utils)
+	// may be functions in Go, but must not call this package or take the Locker of a queue:
+	// they are called inside of calls of Vulkan.
+	//
+	// No queue is reserved for interop objects unless InteropQueues says so. Then nobody may
+	// submit other work than an object's to its queue, neither the application nor another
+	// runtime with the same device, because constructs have such a queue wait for what is yet
+	// to be submitted elsewhere (see interop.Object.Queue). Close does not wait for the
+	// application's submissions: those that use the semaphore of an interop object must have
+	// ended before, which a fence or vkQueueWaitIdle can establish.
 	Adopt *Adoption
 	// LeakSites records where in the program memory was allocated and storage mapped, so
 	// that the error of Close says it for what was not freed. It is for debugging: it costs

@@ -18,7 +18,8 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// Runtime is an OpenMP device and task runtime. It is safe for concurrent use.
+// Runtime is an OpenMP device and task runtime. It is safe for concurrent use, and so are [Device],
+// [Kernel], [Event] and [Pinned].
 type Runtime struct {
 	options Options
 	log     *slog.Logger
@@ -75,10 +76,12 @@ type Runtime struct {
 	recorded recordsKeepers
 }
 
-// Open returns a runtime with the devices of this machine. If there is no Vulkan device,
-// target regions run on the initial device, unless OMP_TARGET_OFFLOAD is mandatory. A
-// malformed OMP_ variable is an ErrInvalidArgument that names and quotes it;
-// docs/environment.md lists the variables.
+// Open returns a runtime with the devices of this machine. A device can be used if it has Vulkan
+// 1.2 with the feature timelineSemaphore, and a queue that computes; Options.Logger hears what
+// others lack. It is opened when it is first used. If there is no such device, target regions run
+// on the initial device; if OMP_TARGET_OFFLOAD is mandatory there is no default device then: see
+// [Runtime.DefaultDevice]. A malformed OMP_ variable is an ErrInvalidArgument that names and quotes
+// it; docs/environment.md lists the variables.
 func Open(o Options) (*Runtime, error) {
 	v, err := o.icvs()
 	if err != nil {
