@@ -15,8 +15,9 @@
 // [Object] is a handle: copies are the same object, and destroying one destroys all. When its
 // device is closed, an object becomes like one that was destroyed.
 //
-// A device that is lost refuses foreign work (vkomp.ErrDeviceLost), and work that was announced
-// before counts as withdrawn.
+// Methods of an object that fail return [ErrInvalid], unless they say otherwise. A device that is
+// lost refuses foreign work (vkomp.ErrDeviceLost), and work that was announced before counts as
+// withdrawn.
 //
 // # Order
 //

@@ -68,6 +68,7 @@ type Preference struct {
 	Attr []string
 }
 
-// ErrInvalid says that OpenMP does not allow a clause, or that an object was destroyed or its
-// device is closed.
+// ErrInvalid says that OpenMP does not allow a clause; that an object is None, was destroyed, lacks
+// type targetsync where it is needed, or belongs to a runtime that is being closed; or that a value
+// is not one that [Object.Next] has returned, or was reported or withdrawn before.
 var ErrInvalid = foreign.ErrInvalid
