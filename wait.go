@@ -83,7 +83,8 @@ func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reportin
 
 // TaskwaitNoWait generates an empty task with these depend items (OpenMP 5.1 taskwait nowait
 // depend), on which later tasks can depend. It does not block, except in a final task, whose tasks
-// are all included. The order of target tasks of one device is kept by the device.
+// are all included. The order of target tasks of one device is kept by the device. A call without
+// items, or with MutexInOutSet, is ErrInvalidDepend.
 func (rt *Runtime) TaskwaitNoWait(ctx context.Context, depend ...Depend) error {
 	passed := newItems(depend)
 	defer passed.giveBack()

@@ -70,5 +70,5 @@ type Preference struct {
 
 // ErrInvalid says that OpenMP does not allow a clause; that an object is None, was destroyed, lacks
 // type targetsync where it is needed, or belongs to a runtime that is being closed; or that a value
-// is not one that [Object.Next] has returned, or was reported or withdrawn before.
+// is not one of the object's foreign work, or was reported or withdrawn before.
 var ErrInvalid = foreign.ErrInvalid

@@ -153,9 +153,7 @@ func New(o Options) *Collector {
 	return &Collector{limit: o.Limit, start: start, now: func() time.Duration { return time.Since(start) }}
 }
 
-// Callbacks returns the tool, for the Options of one runtime. It uses the Data of tasks and
-// target regions and reads HostOpID. Tools that are combined with it, see [ompt.Tee], must
-// leave these alone; the other tools of this package and [ompt.Log] do.
+// Callbacks returns the tool, for the Options of one runtime.
 func (c *Collector) Callbacks() ompt.Callbacks {
 	return ompt.Callbacks{
 		DeviceInitialize: c.deviceInitialize,

@@ -14,7 +14,10 @@
 // program are not edges.
 //
 // The other tools need no collector and can be combined with it by [ompt.Tee]: [GoTrace]
-// for Go's execution tracer, [Labels] for its CPU profiler, [Publish] for expvar.
+// for Go's execution tracer, [Labels] for its CPU profiler, [Publish] for expvar. These and
+// [ompt.Log] leave to each other what they set in the Data of tasks and target regions, and none
+// sets a HostOpID. A tool of the program's own that is combined with a collector, GoTrace or Labels
+// must leave Data and HostOpID alone.
 //
 // A trace contains names of kernels and labels, but no contents of slices.
 package trace
