@@ -23,7 +23,8 @@ var (
 	// ErrClosed is the error of a Device that was closed, or whose interop object was
 	// destroyed, by itself or with its runtime.
 	ErrClosed = errors.New("closed")
-	// ErrBusy is the error of Close while submissions have not been made yet.
+	// ErrBusy is the error of Close while submissions have not been made yet, or cannot be
+	// executed because tasks before them have not been submitted.
 	ErrBusy = errors.New("busy")
 	// ErrObject is the error for an interop object that lacks a type or a kind of queue.
 	ErrObject = errors.New("unfit interop object")
@@ -223,9 +224,9 @@ func (d *Device) usable() error {
 
 // Close waits for the object's queue, and destroys what NewGraphicsSystem, NewComputeSystem and
 // NewRenderFrame have made and the program has not destroyed itself. The device, the object and
-// the memory remain the runtime's. While submissions wait for their predecessors Close returns
-// ErrBusy and destroys nothing: wait for the tasks first. Submissions that a lost device keeps
-// from being made are not waited for. If the runtime was closed, or a hard pause has closed the
+// the memory remain the runtime's. While submissions wait for their predecessors, or a construct of an
+// object with a queue of its own does, Close returns ErrBusy and destroys nothing: wait for the tasks
+// first. Submissions that a lost device keeps from being made are not waited for. If the runtime was closed, or a hard pause has closed the
 // device, Close returns ErrClosed and destroys nothing, because the VkDevice may be gone. After
 // that, and after success, a second Close does nothing. Close may not be called inside Do.
 func (d *Device) Close() error {
@@ -264,6 +265,11 @@ func (d *Device) destroy() error {
 	}
 	if n := d.pending.Load(); n > 0 && !gone && d.awaited() {
 		return fmt.Errorf("%w: %d submissions await their predecessors", ErrBusy, n)
+	}
+	// The object's own queue waits for a construct that the host has yet to submit. Waiting for the
+	// queue would take as long as whatever the construct awaits.
+	if d.queue.Implicit && d.object.Types() != 0 && d.awaited() {
+		return fmt.Errorf("%w: a construct of the object awaits its predecessors", ErrBusy)
 	}
 	// Submissions are made with the queue's lock held: none is made after this.
 	d.queue.Lock.Lock()

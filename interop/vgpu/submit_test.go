@@ -126,7 +126,8 @@ func alternate(t *testing.T, rt *vkomp.Runtime, own, static, ordered bool) (got,
 func TestForeignTasksOfVGPUAreBetweenTargetTasks(t *testing.T) {
 	for name, static := range map[string]bool{"dynamic descriptors": false, "static descriptors": true} {
 		t.Run(name, func(t *testing.T) {
-			got, want := alternate(t, vktest.Open(t), false, static, true)
+			rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
+			got, want := alternate(t, rt, false, static, true)
 			if !slices.Equal(got, want) {
 				t.Errorf("values %v ..., want %v ...", got[:4], want[:4])
 			}
@@ -193,23 +194,28 @@ func submitBehindATask(ctx context.Context, t *testing.T, rt *vkomp.Runtime, o i
 }
 
 func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
-	rt := vktest.Open(t)
-	ctx := t.Context()
-	o, d := opened(t, rt)
-	defer closed(t, d)
-	if d.queue.Implicit {
-		t.Fatal("the driver has a queue for the object alone: this is about those that have not")
-	}
-	values := make([]float32, 64)
-	err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
-		release := submitBehindATask(ctx, t, rt, o, d, values)
-		wants(t, d.Close(), ErrBusy, "1 submissions")
-		release()
-		use(t, rt, o, vkomp.InOut(values))
-		return rt.Taskwait(ctx)
-	})
-	if err != nil {
-		t.Fatal(err)
+	for name, queues := range map[string]int{"a queue of the runtime's": -1, "one of the object's where there is one": 1} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = queues })
+			ctx := t.Context()
+			o, d := opened(t, rt)
+			defer closed(t, d)
+			busy := "1 submissions"
+			if d.queue.Implicit {
+				busy = "a construct"
+			}
+			values := make([]float32, 64)
+			err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
+				release := submitBehindATask(ctx, t, rt, o, d, values)
+				wants(t, d.Close(), ErrBusy, busy)
+				release()
+				use(t, rt, o, vkomp.InOut(values))
+				return rt.Taskwait(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
@@ -227,7 +233,7 @@ func TestSubmissionThatIsNeverMadeKeepsNothingOpen(t *testing.T) {
 // A Device that was closed because of a loss may have submissions that are not made yet. What they
 // would submit is gone.
 func TestSubmissionAfterCloseIsNotMade(t *testing.T) {
-	rt := vktest.Open(t)
+	rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = -1 })
 	o, d := opened(t, rt)
 	values := []float32{8}
 	err := rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {
