@@ -154,7 +154,8 @@ func (e *PanicError) Unwrap() error {
 // While f runs it has the Device and an operating system's thread for itself. Calls of vgpu
 // that would interfere with vkomp have no such effect: the device and the instance are not
 // destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
-// object's queue. f may call methods of the Device. Goroutines that f starts are not protected.
+// object's queue. If that is the object's own, its constructs hold it up until the tasks before them
+// are complete: while such a task cannot complete before f returns, f must not wait. f may call methods of the Device. Goroutines that f starts are not protected.
 // Do returns ErrClosed if the Device is closed or the object was destroyed.
 //
 // While f runs there is no garbage collection in the whole process, unless runtime.GC is

@@ -98,7 +98,7 @@ func (c *Counters) targetDataOp(e ompt.TargetDataOpEMIEvent) {
 	}
 }
 
-// String returns the counts as a JSON object, whose names stay the same: tasks (generated),
+// String returns the counts as a JSON object with the names tasks (generated),
 // completed, notRun (tasks that were cancelled or dropped, or whose predecessors have failed),
 // targetRegions, submits (of kernels), bytesToDevice, bytesFromDevice, bytesCopied (by fills and
 // all other copies), and deviceMemoryInUse, in bytes.
