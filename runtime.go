@@ -196,9 +196,11 @@ func (rt *Runtime) Device(number int) (Device, error) {
 	}
 }
 
-// SelectDevice returns the device that a selector names: a number as for Device, "host" or
-// "initial", a UID or UUID, or part of a device's name.
+// SelectDevice returns the device that a selector names, in any case and with space around it: a
+// number as for Device, "host" or "initial", a UID or UUID, or a device's name or part of it, which
+// must not fit devices of different names. An empty selector names the first Vulkan device.
 func (rt *Runtime) SelectDevice(selector string) (Device, error) {
+	selector = strings.TrimSpace(selector)
 	switch strings.ToLower(selector) {
 	case "host", "initial":
 		return rt.InitialDevice(), nil
@@ -206,7 +208,7 @@ func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	if number, err := strconv.Atoi(selector); err == nil {
 		return rt.Device(number)
 	}
-	if d, err := rt.DeviceFromUID(strings.TrimSpace(selector)); err == nil {
+	if d, err := rt.DeviceFromUID(selector); err == nil {
 		return d, nil
 	}
 	properties := make([]*vk.Properties, rt.NumDevices())

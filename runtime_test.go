@@ -3,6 +3,7 @@ package vkomp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,8 +64,13 @@ func TestDeviceNumbers(t *testing.T) {
 		}
 	}
 	info := rt.DefaultDevice(context.Background()).Info()
-	for _, selector := range []string{"0", info.UUID, strings.ToUpper(info.Name[:4])} {
+	for _, selector := range []string{"0", info.UUID, strings.ToUpper(info.Name[:4]), "", " 0 ", " " + info.Name} {
 		if d, err := rt.SelectDevice(selector); err != nil || d != rt.DefaultDevice(context.Background()) {
+			t.Errorf("selector %q: %v", selector, err)
+		}
+	}
+	for _, selector := range []string{"initial", " Initial ", "host", "-1", " -1", fmt.Sprint(n), fmt.Sprintf(" %d\n", n)} {
+		if d, err := rt.SelectDevice(selector); err != nil || d != rt.InitialDevice() {
 			t.Errorf("selector %q: %v", selector, err)
 		}
 	}
