@@ -154,9 +154,10 @@ func (e *PanicError) Unwrap() error {
 // While f runs it has the Device and an operating system's thread for itself. Calls of vgpu
 // that would interfere with vkomp have no such effect: the device and the instance are not
 // destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
-// object's queue. If that is the object's own, its constructs hold it up until the tasks before them
-// are complete: while such a task cannot complete before f returns, f must not wait. f may call methods of the Device. Goroutines that f starts are not protected.
-// Do returns ErrClosed if the Device is closed or the object was destroyed.
+// object's queue. If that is the object's own, its constructs hold it up until the tasks before
+// them are complete: while such a task cannot complete before f returns, f must not wait. f may
+// call methods of the Device. Goroutines that f starts are not protected. Do returns ErrClosed if
+// the Device is closed or the object was destroyed.
 //
 // While f runs there is no garbage collection in the whole process, unless runtime.GC is
 // called: vgpu's binding has finalizers that free memory before Vulkan has read it. So f should
@@ -225,11 +226,12 @@ func (d *Device) usable() error {
 
 // Close waits for the object's queue, and destroys what NewGraphicsSystem, NewComputeSystem and
 // NewRenderFrame have made and the program has not destroyed itself. The device, the object and
-// the memory remain the runtime's. While submissions wait for their predecessors, or a construct of an
-// object with a queue of its own does, Close returns ErrBusy and destroys nothing: wait for the tasks
-// first. Submissions that a lost device keeps from being made are not waited for. If the runtime was closed, or a hard pause has closed the
-// device, Close returns ErrClosed and destroys nothing, because the VkDevice may be gone. After
-// that, and after success, a second Close does nothing. Close may not be called inside Do.
+// the memory remain the runtime's. While submissions wait for their predecessors, or a construct
+// of an object with a queue of its own does, Close returns ErrBusy and destroys nothing: wait for
+// the tasks first. Submissions that a lost device keeps from being made are not waited for. If the
+// runtime was closed, or a hard pause has closed the device, Close returns ErrClosed and destroys
+// nothing, because the VkDevice may be gone. After that, and after success, a second Close does
+// nothing. Close may not be called inside Do.
 func (d *Device) Close() error {
 	if err := d.run(d.destroy); err != nil {
 		return fmt.Errorf("vgpu: close: %w", err)
