@@ -49,22 +49,26 @@ func wakesNoWaiter(t *testing.T, r *rig) {
 	r.watches = false
 	x := filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-	before := r.wakeUps()
 	const n = 50
-	for range n {
-		r.run(launch{label: "step", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true})
+	steps := func() {
+		before := r.wakeUps()
+		for range n {
+			r.run(launch{label: "step", kernel: "add", args: []arg{alloc(x)}, constant: 1, included: true})
+		}
+		if woken := r.wakeUps() - before; woken != 0 {
+			t.Errorf("%d constructs woke waiters %d times", n, woken)
+		}
 	}
-	if woken := r.wakeUps() - before; woken != 0 {
-		t.Errorf("%d constructs woke waiters %d times", n, woken)
-	}
-	before = r.wakeUps()
+	steps()
+	before := r.wakeUps()
 	r.run(launch{label: "deferred", kernel: "add", args: []arg{alloc(x)}, constant: 1})
 	r.taskwait()
 	if woken := r.wakeUps() - before; woken != 1 {
 		t.Errorf("a deferred construct woke waiters %d times, want once", woken)
 	}
+	steps() // there is a waiter now
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
-	r.expect("x", x, filled(16, n+1)...)
+	r.expect("x", x, filled(16, 2*n+1)...)
 }
 
 // The context of a construct ends while the construct waits for the batch before its own: it does not wait

@@ -67,8 +67,8 @@ type Queue struct {
 	// are complete.
 	hostVisible Clock
 	// drivers counts the goroutines that wait for the queue themselves or are about to; the
-	// waiter does nothing meanwhile. wake is signalled when it may have something to do, because
-	// batches are in flight and there is no driver. wakeUps counts that.
+	// waiter does nothing meanwhile. wake is signalled when it may have something to do: there are
+	// batches in flight and no driver, or it is to end. wakeUps counts the signals.
 	drivers int
 	wake    *sync.Cond
 	wakeUps uint64

@@ -51,6 +51,11 @@ func (o *Queues) wakeWaiter(q *Queue) {
 	if !q.waiting {
 		o.StartWaiter(q)
 	}
+	q.wakeUp()
+}
+
+// wakeUp makes the queue's waiter, if there is one, check whether it has something to do.
+func (q *Queue) wakeUp() {
 	q.wakeUps++
 	q.wake.Signal()
 }
@@ -74,7 +79,7 @@ func (o *Queues) NextWait(q *Queue) (w Wait, ok bool) {
 	return q.wait(q.inFlight[0].value, byWaiter), true
 }
 
-// WakeUps returns the number of times that the queue's waiter was woken.
+// WakeUps returns the number of times that the queue's waiter was to check whether it has something to do.
 func (q *Queue) WakeUps() uint64 { return q.wakeUps }
 
 // Waiting reports whether the queue has a waiter.
@@ -89,7 +94,9 @@ func (q *Queue) AddDriver() { q.drivers++ }
 // StopDriving ends what AddDriver has announced.
 func (o *Queues) StopDriving(q *Queue) {
 	q.drivers--
-	q.wake.Signal() // a retired waiter may have waited for the driver alone
+	if q.retired {
+		q.wakeUp() // the waiter is to end, and may have waited for the driver alone
+	}
 	o.wakeWaiter(q)
 }
 
@@ -124,7 +131,7 @@ func (o *Queues) Stop() {
 // WakeAll makes all waiters check whether they have something to do.
 func (o *Queues) WakeAll() {
 	for _, q := range o.all {
-		q.wake.Signal()
+		q.wakeUp()
 	}
 }
 
@@ -133,7 +140,7 @@ func (o *Queues) WakeAll() {
 func (o *Queues) Retire() {
 	for _, q := range o.all {
 		q.retired = true
-		q.wake.Signal()
+		q.wakeUp()
 	}
 }
 
