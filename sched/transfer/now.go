@@ -23,27 +23,28 @@ func (c Copy) Make() error { return copyBytes(c.To, c.From, c.Bytes) }
 
 // Now returns a requested copy between host storage and device memory that can be made at once: one of a
 // few bytes in a row, where the host itself can read or write the device memory, and nothing in flight uses
-// that. Otherwise, also if the request is wrong, ok is false, and a task has to make the copy, or fail. So it is
-// where the memory is host storage itself: the bytes may be the same on both sides, or overlap.
+// that. Otherwise, also if the request is wrong, ok is false, and a task has to make the copy, or fail.
 // Storage needs no flush, and no task may be in flight that uses the host's storage. The caller holds the
 // scheduler's lock, also while it makes the copy.
 func (r *Request) Now(pointers *allocation.Pointers) (c Copy, ok bool) {
 	if r.Size == 0 || r.Size > NowBytes || r.Rows != nil || r.Image != nil {
 		return c, false
 	}
+	x := Transfer{Kind: r.Kind, Host: r.Host, Size: r.Size}
+	var err error
 	switch r.Kind {
 	case CopyToDevice:
-		a, at, err := pointers.Find(r.Dst, r.Size)
-		if err != nil || a.Own != nil || !a.HostWrites(r.Size) || !a.Idle() {
+		x.Dst, x.DstAt, err = pointers.Find(r.Dst, r.Size)
+		if err != nil || !x.Dst.HostWrites(r.Size) || !x.Dst.Idle() || x.checkOverlap() != nil {
 			return c, false
 		}
-		return Copy{unsafe.Add(a.Host(), at), r.Host.Ptr, r.Size}, true
+		return Copy{unsafe.Add(x.Dst.Host(), x.DstAt), r.Host.Ptr, r.Size}, true
 	case CopyToHost:
-		a, at, err := pointers.Find(r.Src, r.Size)
-		if err != nil || a.Own != nil || !a.HostReads() || !a.Idle() {
+		x.Src, x.SrcAt, err = pointers.Find(r.Src, r.Size)
+		if err != nil || !x.Src.HostReads() || !x.Src.Idle() || x.checkOverlap() != nil {
 			return c, false
 		}
-		return Copy{r.Host.Ptr, unsafe.Add(a.Host(), at), r.Size}, true
+		return Copy{r.Host.Ptr, unsafe.Add(x.Src.Host(), x.SrcAt), r.Size}, true
 	}
 	return c, false
 }
