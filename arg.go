@@ -37,15 +37,15 @@ type Arg struct {
 	close bool
 	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
-	// more is what few arguments have, nil for those that have none of it.
-	more *argMore
+	// rare is nil for arguments that have none of it.
+	rare *rareArg
 	// param is the parameter whose value this is, else nil.
 	param *param
 }
 
-// argMore is what few arguments have. It is immutable.
-type argMore struct {
-	// section is the array section of the slice if parted is set, else that is all of it.
+// rareArg is the array section and the image of an Arg, of which most have neither. It is immutable.
+type rareArg struct {
+	// section is the array section of the slice. It counts if parted is set; otherwise the argument is the whole slice.
 	section arraySection
 	parted  bool
 	// image is set for a value that a Mapper maps, else nil.
@@ -54,18 +54,18 @@ type argMore struct {
 
 // part returns the array section of the slice, nil for all of it.
 func (a *Arg) part() *arraySection {
-	if a.more == nil || !a.more.parted {
+	if a.rare == nil || !a.rare.parted {
 		return nil
 	}
-	return &a.more.section
+	return &a.rare.section
 }
 
 // image returns how the value is mapped that a Mapper maps, nil for other arguments.
 func (a *Arg) image() *imageArg {
-	if a.more == nil {
+	if a.rare == nil {
 		return nil
 	}
-	return a.more.image
+	return a.rare.image
 }
 
 // members returns the slices that a mapped value points to.

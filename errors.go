@@ -21,10 +21,10 @@ var (
 	// ErrInvalidArgument says that a clause or an argument is invalid by itself.
 	ErrInvalidArgument = errors.New("invalid argument")
 	// ErrInvalidDevice says that a device number is neither 0 to NumDevices nor
-	// InitialDeviceNumber, or that a selector matches no device; that a construct without a
-	// device clause finds no default device; that a Device or a DevicePtr belongs to another
-	// runtime; that a DevicePtr is one of another device; or that a call is not for the initial
-	// device.
+	// InitialDeviceNumber, that a selector matches no device, or that a construct without a
+	// device clause finds no default device. It is also the error for a Device or a DevicePtr of
+	// another runtime, a DevicePtr of another device, and devices that a call or a saved taskgraph
+	// cannot use, such as the initial device.
 	ErrInvalidDevice = errors.New("invalid device")
 	// ErrInvalidLaunch says that arguments or a range do not fit the kernel or the
 	// device.

@@ -51,7 +51,7 @@ func (rt *Runtime) interopBuffer(o interop.Object, p *DevicePtr, size uint64) (b
 	}
 	switch {
 	case p.d != nil && p.d.number != owner.Number:
-		return b, fmt.Errorf("%w: %v is no memory of device %d", ErrInvalidDevice, *p, owner.Number)
+		return b, fmt.Errorf("%w: %v is no memory of device %d, to which %v belongs", ErrInvalidDevice, *p, owner.Number, o)
 	case p.d != nil:
 		r, address, err := s.ExportPointer(p.p, size)
 		return interop.Buffer{Buffer: r.Buffer, Offset: r.Offset, Size: r.Size, Address: address}, err

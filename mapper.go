@@ -82,9 +82,9 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 	escape(unsafe.Pointer(value))
 	var image D
 	i := &imageArg{size: uint64(unsafe.Sizeof(image))}
-	i.more.image = i
+	i.rare.image = i
 	escape(unsafe.Pointer(i))
-	a := Arg{kind: argMap, mapType: t, more: &i.more}
+	a := Arg{kind: argMap, mapType: t, rare: &i.rare}
 	a.at = DevicePtr{host: memory.Section{Ptr: unsafe.Pointer(value), Size: uint64(unsafe.Sizeof(*value))}, elem: reflect.TypeFor[T]()}
 	switch path := pointerPath(reflect.TypeFor[D]()); {
 	case value == nil:
@@ -112,8 +112,8 @@ func (m Mapper[T, D]) arg(value *T, t memory.MapType) Arg {
 
 // imageArg is the part of an Arg that only a Mapper sets.
 type imageArg struct {
-	// more has the imageArg itself, for the Arg.
-	more argMore
+	// rare is what the Arg points to. Its image is this imageArg: one allocation has both.
+	rare rareArg
 	size uint64
 	// write and read are those of transfer.Image.
 	write, read func(image unsafe.Pointer) error

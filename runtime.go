@@ -77,9 +77,9 @@ type Runtime struct {
 }
 
 // Open returns a runtime with the devices of this machine. A device can be used if it has Vulkan
-// 1.2 with the feature timelineSemaphore, and a queue that computes; Options.Logger hears what
-// others lack. It is opened when it is first used. If there is no such device, target regions run
-// on the initial device; if OMP_TARGET_OFFLOAD is mandatory there is no default device then: see
+// 1.2 with the feature timelineSemaphore, and a compute queue; Options.Logger hears what others lack.
+// A device is opened when it is first used. If there is no such device, target regions run on the
+// initial device; if OMP_TARGET_OFFLOAD is mandatory there is no default device then: see
 // [Runtime.DefaultDevice]. A malformed OMP_ variable is an ErrInvalidArgument that names and quotes
 // it; docs/environment.md lists the variables.
 func Open(o Options) (*Runtime, error) {
@@ -196,9 +196,10 @@ func (rt *Runtime) Device(number int) (Device, error) {
 	}
 }
 
-// SelectDevice returns the device that a selector names, in any case and with space around it: a
-// number as for Device, "host" or "initial", a UID or UUID, or a device's name or part of it, which
-// must not fit devices of different names. An empty selector names the first Vulkan device.
+// SelectDevice returns the device that a selector names: a number as for Device, "host" or "initial",
+// a UID or UUID, or a device's name or part of it, which must not fit devices of different names.
+// Upper and lower case count as the same, and space around the selector is ignored. An empty selector
+// names the first Vulkan device.
 func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	selector = strings.TrimSpace(selector)
 	switch strings.ToLower(selector) {

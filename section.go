@@ -43,9 +43,9 @@ func (a Arg) Section(spans ...Span) Arg {
 
 // parted returns the item with another array section.
 func (a Arg) parted(section arraySection) Arg {
-	more := &argMore{section: section, parted: true, image: a.image()}
-	escape(unsafe.Pointer(more))
-	a.more = more
+	rare := &rareArg{section: section, parted: true, image: a.image()}
+	escape(unsafe.Pointer(rare))
+	a.rare = rare
 	return a
 }
 

@@ -69,6 +69,7 @@ type Preference struct {
 }
 
 // ErrInvalid says that OpenMP does not allow a clause; that an object is None, was destroyed, lacks
-// type targetsync where it is needed, or belongs to a runtime that is being closed; or that a value
-// is not one of the object's foreign work, or was reported or withdrawn before.
+// type targetsync where that is needed, or belongs to a device that is closed or a runtime that is
+// being closed; that Submit has no function or no context; or that a value is not one of the
+// object's foreign work, or was reported or withdrawn before.
 var ErrInvalid = foreign.ErrInvalid

@@ -9,7 +9,7 @@ package ompt
 type Data struct {
 	Value uint64 // an integer of the tool
 	Ptr   any    // any value of the tool, in place of a pointer
-	// logged is the number of a task of which Log has written.
+	// logged is the task's number, which Log sets when it hears that the task is generated.
 	logged ID
 }
 

@@ -96,17 +96,17 @@ func (c *stressCommand) run(sh *shell, fault *stressFault) error {
 
 // work runs the graphs.
 func (s *stress) work() error {
-	measure := s.seeds
+	run := s.seeds
 	if s.flags.METG {
-		measure = s.measure
+		run = s.measure
 	}
-	err := measure()
+	err := run()
 	s.progress.end()
 	return errors.Join(err, s.close())
 }
 
-// workWithClauses runs the graphs and writes the clauses of their tasks. An earlier file stays if a graph could not be
-// begun, or the user interrupts the command.
+// workWithClauses runs the graphs and writes the clauses of their tasks. An earlier file stays if the command ends with another
+// error than that graphs were wrong.
 func (s *stress) workWithClauses() error {
 	var failure error
 	err := writeFile(s.flags.Clauses, func(w io.Writer) error {

@@ -155,9 +155,9 @@ func (e *PanicError) Unwrap() error {
 // that would interfere with vkomp have no such effect: the device and the instance are not
 // destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
 // object's queue. If that is the object's own, its constructs hold it up until the tasks before
-// them are complete: while such a task cannot complete before f returns, f must not wait. f may
-// call methods of the Device. Goroutines that f starts are not protected. Do returns ErrClosed if
-// the Device is closed or the object was destroyed.
+// them are complete: f must not wait for the queue or the device as long as such a task cannot
+// complete before f returns. f may call methods of the Device. Goroutines that f starts are not
+// protected. Do returns ErrClosed if the Device is closed or the object was destroyed.
 //
 // While f runs there is no garbage collection in the whole process, unless runtime.GC is
 // called: vgpu's binding has finalizers that free memory before Vulkan has read it. So f should
@@ -226,9 +226,10 @@ func (d *Device) usable() error {
 
 // Close waits for the object's queue, and destroys what NewGraphicsSystem, NewComputeSystem and
 // NewRenderFrame have made and the program has not destroyed itself. The device, the object and
-// the memory remain the runtime's. While submissions wait for their predecessors, or a construct
-// of an object with a queue of its own does, Close returns ErrBusy and destroys nothing: wait for
-// the tasks first. Submissions that a lost device keeps from being made are not waited for. If the
+// the memory remain the runtime's. While submissions wait for their predecessors, Close returns
+// ErrBusy and destroys nothing: wait for the tasks first. If the object has a queue of its own, it
+// does so also while a construct of the object waits for tasks; once the object is destroyed, Close
+// waits for these. Submissions that a lost device keeps from being made are not waited for. If the
 // runtime was closed, or a hard pause has closed the device, Close returns ErrClosed and destroys
 // nothing, because the VkDevice may be gone. After that, and after success, a second Close does
 // nothing. Close may not be called inside Do.
@@ -269,9 +270,10 @@ func (d *Device) destroy() error {
 	if n := d.pending.Load(); n > 0 && !gone && d.awaited() {
 		return fmt.Errorf("%w: %d submissions await their predecessors", ErrBusy, n)
 	}
-	// The object's own queue waits for a construct that the host has yet to submit. Waiting for the
-	// queue would take as long as whatever the construct awaits.
-	if d.queue.Implicit && d.object.Types() != 0 && d.awaited() {
+	// The object's own queue waits for a construct that the host has yet to submit, as long as the
+	// program has announced no work for other queues. Waiting for the queue would take as long as
+	// whatever the construct awaits.
+	if q, ok := d.object.Queue(); ok && q.Implicit && d.awaited() {
 		return fmt.Errorf("%w: a construct of the object awaits its predecessors", ErrBusy)
 	}
 	// Submissions are made with the queue's lock held: none is made after this.

@@ -194,15 +194,19 @@ func submitBehindATask(ctx context.Context, t *testing.T, rt *vkomp.Runtime, o i
 }
 
 func TestCloseRefusesWhileSubmissionsAwaitTheirPredecessors(t *testing.T) {
-	for name, queues := range map[string]int{"a queue of the runtime's": -1, "one of the object's where there is one": 1} {
+	for name, queues := range map[string]int{"a queue of the runtime's": -1, "the object's own queue": 1} {
 		t.Run(name, func(t *testing.T) {
+			own, busy := queues > 0, "1 submissions"
+			if own {
+				vktest.Layers(t, "manyqueue")
+				busy = "a construct"
+			}
 			rt := vktest.Open(t, func(o *vkomp.Options) { o.InteropQueues = queues })
 			ctx := t.Context()
 			o, d := opened(t, rt)
 			defer closed(t, d)
-			busy := "1 submissions"
-			if d.queue.Implicit {
-				busy = "a construct"
+			if d.queue.Implicit != own {
+				t.Fatalf("the object has a queue of its own: %v", !own)
 			}
 			values := make([]float32, 64)
 			err := rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(values)}}, func(ctx context.Context) error {

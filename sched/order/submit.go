@@ -1,7 +1,6 @@
 package order
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -188,8 +187,10 @@ func (o *Queues) settle(b *Batch, err error) (failed bool) {
 	o.unsent = slices.Delete(o.unsent, 0, 1)
 	b.stage, q.sent, b.err = submitted, b.value, err
 	if lost {
-		o.Lose(cmp.Or(o.lost, err)) // the batch may run
-		return true
+		if o.lost == nil {
+			o.Lose(err)
+		}
+		return true // the batch may run
 	}
 	q.stats.Submissions++
 	q.stats.Barriers += uint64(b.barriers)

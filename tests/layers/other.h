@@ -1,11 +1,11 @@
-// Commands that layers have no function of their own for. The last ones of each list are younger
+// Commands that layers pass on without looking at their arguments. The last ones of each list are younger
 // than the headers that the layers are compiled with, and known by their names alone.
 #ifndef OTHER_H
 #define OTHER_H
 
 // These set what only graphics uses, or have to do with queries: they access no memory that a buffer has,
 // order nothing and bind nothing that a dispatch uses.
-#define QUIET_COMMANDS(F) \
+#define STATE_COMMANDS(F) \
 	F(CmdSetViewport) F(CmdSetScissor) F(CmdSetLineWidth) F(CmdSetDepthBias) \
 	F(CmdSetBlendConstants) F(CmdSetDepthBounds) F(CmdSetStencilCompareMask) \
 	F(CmdSetStencilWriteMask) F(CmdSetStencilReference) F(CmdBindIndexBuffer) \
@@ -56,8 +56,8 @@
 	F(CmdBindIndexBuffer2KHR) F(CmdSetRenderingAttachmentLocationsKHR) \
 	F(CmdSetRenderingInputAttachmentIndicesKHR)
 
-// These may do any of that.
-#define LOUD_COMMANDS(F) \
+// These may access buffers, order commands, or bind what a dispatch uses.
+#define UNDESCRIBED_COMMANDS(F) \
 	F(CmdDraw) F(CmdDrawIndexed) F(CmdDrawIndirect) F(CmdDrawIndexedIndirect) \
 	F(CmdCopyImage) F(CmdBlitImage) F(CmdCopyBufferToImage) F(CmdCopyImageToBuffer) \
 	F(CmdClearColorImage) F(CmdClearDepthStencilImage) F(CmdClearAttachments) \
@@ -112,7 +112,7 @@
 	F(CmdCopyMemoryIndirectKHR) F(CmdCopyMemoryToImageIndirectKHR) \
 	F(CmdDecompressMemoryIndirectCountEXT)
 
-#define OTHER_COMMANDS(F) QUIET_COMMANDS(F) LOUD_COMMANDS(F)
+#define OTHER_COMMANDS(F) STATE_COMMANDS(F) UNDESCRIBED_COMMANDS(F)
 
 enum {
 #define OTHER_NUMBER(name) OTHER_##name,

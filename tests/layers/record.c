@@ -1153,7 +1153,7 @@ static PFN_vkVoidFunction other_below(VkCommandBuffer handle, uint32_t number, c
 	return f;
 }
 
-LOUD_COMMANDS(OTHER_PASS)
+UNDESCRIBED_COMMANDS(OTHER_PASS)
 
 // Semaphores and fences
 
@@ -1527,7 +1527,7 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkCmdPipelineBarrier, cmd_barrier),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2, cmd_barrier2),
 	LAYER_INTERCEPT(vkCmdPipelineBarrier2KHR, cmd_barrier2),
-	LOUD_COMMANDS(OTHER_INTERCEPT)
+	UNDESCRIBED_COMMANDS(OTHER_INTERCEPT)
 	LAYER_INTERCEPT(vkCreateSemaphore, create_semaphore),
 	LAYER_INTERCEPT(vkDestroySemaphore, destroy_semaphore),
 	LAYER_INTERCEPT(vkCreateFence, create_fence),

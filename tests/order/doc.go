@@ -39,7 +39,8 @@
 //
 // What commands use may be destroyed only when the host knows that they have ended: memory, buffers,
 // pipelines, command buffers, and devices. A command buffer may not be recorded again before either. The
-// log does not have descriptor sets, and of semaphores and fences it is not checked.
+// log does not have descriptor sets, nor that command buffers and pools are reset, and whether semaphores
+// and fences are in use when they are destroyed is not checked.
 //
 // A clauses file has the program's depend clauses, one task on each line. A naive engine derives
 // the edges from them, and Check verifies each edge between the tasks' dispatches:

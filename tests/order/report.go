@@ -19,7 +19,7 @@ const (
 	BadSignal        Kind = "signal"             // a value that is not above the last
 	Unbound          Kind = "unbound"            // an access outside of memory, or by objects that are destroyed or of another device
 	Ownership        Kind = "ownership"          // an exclusive buffer is used on queues of two families
-	Leftover         Kind = "leftover"           // what unfinished work uses is destroyed or recorded again, or a device leaves objects
+	Leftover         Kind = "leftover"           // what unfinished work uses is destroyed or recorded again, or a device is destroyed before its objects
 	Unknown          Kind = "unknown"            // a command that the checker does not know
 )
 

@@ -116,14 +116,17 @@ static int resolve(raw *r, any_function(VKO_CALL *function)(void *, const char *
 }
 
 // Like failed, for a call between the begin of a recording and the end of the wait for it. After it has failed nothing
-// is in flight, also if the device is lost.
+// is in flight, also if the device is lost. A wait that fails for want of memory may succeed later; there is an end to
+// trying, for drivers that always fail.
 static int stopped(raw *r, raw_fault *fault, const char *call, int32_t result)
 {
 	if (!failed(fault, call, result))
 		return 0;
-	do
+	for (int tries = 0; tries < 1000; tries++) {
 		result = r->QueueWaitIdle(r->queue);
-	while (result != VKO_SUCCESS && result != VKO_ERROR_DEVICE_LOST);
+		if (result == VKO_SUCCESS || result == VKO_ERROR_DEVICE_LOST)
+			break;
+	}
 	return 1;
 }
 
