@@ -147,13 +147,14 @@ func (r *dataRegion) items(d *TargetData) error {
 		return err
 	}
 	for k := range d.Maps {
-		m, err := d.Maps[k].entering(mapLabels.of(k))
+		a := &d.Maps[k]
+		m, err := a.entering(mapLabels.of(k))
 		if err != nil {
 			return err
 		}
 		r.enter = append(r.enter, m)
-		if a := &d.Maps[k]; a.image() != nil {
-			if r.images, err = a.image().addTo(r.images, &r.enter, a, mapLabels.of(k), r.member); err != nil {
+		if image := a.image(); image != nil {
+			if r.images, err = image.addTo(r.images, &r.enter, a, mapLabels.of(k), r.member); err != nil {
 				return err
 			}
 		}

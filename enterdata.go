@@ -97,8 +97,8 @@ func (c *clauses) enterItem(a *Arg, label string) error {
 		m.Type = memory.MapAlloc
 	}
 	c.Enter = append(c.Enter, m)
-	if a.image() != nil {
-		c.Images, err = a.image().addTo(c.Images, &c.Enter, a, label, c.enterItem)
+	if image := a.image(); image != nil {
+		c.Images, err = image.addTo(c.Images, &c.Enter, a, label, c.enterItem)
 	}
 	return err
 }
@@ -122,8 +122,8 @@ func (c *clauses) exitItem(a *Arg, label string) error {
 		m.Type = memory.MapRelease
 	}
 	c.Exit = append(c.Exit, m)
-	if a.image() != nil {
-		c.Images, err = a.image().addTo(c.Images, &c.Exit, a, label, c.exitItem)
+	if image := a.image(); image != nil {
+		c.Images, err = image.addTo(c.Images, &c.Exit, a, label, c.exitItem)
 	}
 	return err
 }

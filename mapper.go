@@ -158,10 +158,10 @@ func (i *imageArg) check(a *Arg, label string) error {
 	return nil
 }
 
-// member returns the k-th member with the map type that remains under that of the value
-// (OpenMP 5.0 §2.19.7.3).
-func (i *imageArg) member(a *Arg, k int) Arg {
-	m := i.slices[k].arg
+// member returns the k-th of the slices that a mapped value points to, with the map type that remains
+// under that of the value (OpenMP 5.0 §2.19.7.3).
+func (a *Arg) member(k int) Arg {
+	m := a.members()[k].arg
 	switch inner := m.mapType; {
 	case a.mapType == memory.MapRelease || a.mapType == memory.MapDelete:
 		m.mapType = a.mapType
@@ -185,7 +185,7 @@ func (i *imageArg) addTo(images []transfer.Image, list *[]memory.Map, a *Arg, la
 	(*list)[item].DeviceSize = i.size
 	image := transfer.Image{Item: item, Write: i.write, Read: i.read}
 	for k := range i.slices {
-		m := i.member(a, k)
+		m := a.member(k)
 		image.Attach = append(image.Attach, transfer.Attachment{Offset: i.slices[k].offset, Item: len(*list)})
 		if err := add(&m, fmt.Sprintf("%s, member %d", label, k)); err != nil {
 			return nil, err

@@ -29,7 +29,7 @@ func argumentData(k *sharedKernel, args []Arg, d *device) *observe.Data {
 		}
 		data.Arguments = append(data.Arguments, a)
 		for k := range arg.members() {
-			m := arg.image().member(arg, k)
+			m := arg.member(k)
 			member := observe.Argument{Reads: true, Writes: m.mapType != memory.MapTo, Label: a.Label}
 			if m.describe(&member, d) {
 				data.Arguments = append(data.Arguments, member)

@@ -83,9 +83,9 @@ func (c *clauses) arguments(k *sharedKernel, args []Arg, d *device) error {
 			if err := a.setMapped(&c.Enter[item], label); err != nil {
 				return err
 			}
-			if a.image() != nil {
+			if image := a.image(); image != nil {
 				var err error
-				if c.Images, err = a.image().addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
+				if c.Images, err = image.addTo(c.Images, &c.Enter, a, label, c.member); err != nil {
 					return err
 				}
 			}
@@ -236,7 +236,7 @@ func (c *clauses) dependOnArgs(k *sharedKernel, args []Arg) {
 		}
 		c.Depend = append(c.Depend, tasks.Depend{Kind: kind, Ptr: section.Ptr, Size: section.Size})
 		for k := range a.members() {
-			m := a.image().member(a, k)
+			m := a.member(k)
 			kind := tasks.DependInOut
 			if m.mapType == memory.MapTo {
 				kind = tasks.DependIn

@@ -91,8 +91,8 @@ func (l *hostLaunch) bind(rt *Runtime, t *Target, args []Arg) (empty bool, err e
 		}
 		call.buffers = append(call.buffers, a)
 		size := a.storage.Size
-		if a.image() != nil {
-			size = a.image().size // the value has another
+		if image := a.image(); image != nil {
+			size = image.size // the value has another
 		}
 		sizes = append(sizes, size)
 	}

@@ -74,12 +74,12 @@ func (c *clauses) motion(a *Arg, label string) error {
 		m.Host = s.section
 	}
 	m.Size = m.Host.Size
-	if a.image() != nil {
-		m.Size, m.Image = a.image().size, &transfer.Image{Write: a.image().write, Read: a.image().read}
+	if image := a.image(); image != nil {
+		m.Size, m.Image = image.size, &transfer.Image{Write: image.write, Read: image.read}
 	}
 	c.Transfers = append(c.Transfers, m)
 	for k := range a.members() {
-		member := a.image().member(a, k)
+		member := a.member(k)
 		if member.mapType != a.mapType {
 			continue // the member is not mapped in this direction
 		}

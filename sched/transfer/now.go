@@ -30,21 +30,28 @@ func (r *Request) Now(pointers *allocation.Pointers) (c Copy, ok bool) {
 	if r.Size == 0 || r.Size > NowBytes || r.Rows != nil || r.Image != nil {
 		return c, false
 	}
-	x := Transfer{Kind: r.Kind, Host: r.Host, Size: r.Size}
-	var err error
 	switch r.Kind {
 	case CopyToDevice:
-		x.Dst, x.DstAt, err = pointers.Find(r.Dst, r.Size)
-		if err != nil || !x.Dst.HostWrites(r.Size) || !x.Dst.Idle() || x.checkOverlap() != nil {
+		a, at, err := pointers.Find(r.Dst, r.Size)
+		if err != nil || !a.HostWrites(r.Size) || !a.Idle() || r.overlaps(a, at) {
 			return c, false
 		}
-		return Copy{unsafe.Add(x.Dst.Host(), x.DstAt), r.Host.Ptr, r.Size}, true
+		return Copy{unsafe.Add(a.Host(), at), r.Host.Ptr, r.Size}, true
 	case CopyToHost:
-		x.Src, x.SrcAt, err = pointers.Find(r.Src, r.Size)
-		if err != nil || !x.Src.HostReads() || !x.Src.Idle() || x.checkOverlap() != nil {
+		a, at, err := pointers.Find(r.Src, r.Size)
+		if err != nil || !a.HostReads() || !a.Idle() || r.overlaps(a, at) {
 			return c, false
 		}
-		return Copy{r.Host.Ptr, unsafe.Add(x.Src.Host(), x.SrcAt), r.Size}, true
+		return Copy{r.Host.Ptr, unsafe.Add(a.Host(), at), r.Size}, true
 	}
 	return c, false
+}
+
+// overlaps reports whether a copy between host storage and device memory at an offset reads bytes that it writes.
+func (r *Request) overlaps(a *allocation.Allocation, at uint64) bool {
+	if a.Own == nil {
+		return false
+	}
+	x := Transfer{Kind: r.Kind, Host: r.Host, Dst: a, DstAt: at, Src: a, SrcAt: at, Size: r.Size}
+	return x.checkOverlap() != nil
 }

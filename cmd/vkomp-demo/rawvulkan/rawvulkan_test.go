@@ -271,15 +271,21 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	}
 }
 
-// A call that fails is named with its result, and the device can still be closed.
-func TestFailedCallsAreNamed(t *testing.T) {
+// faulty returns a device whose calls the test lets fail, and which it closes, with a kernel that adds 1 to an element of a
+// buffer.
+func faulty(t *testing.T) (*vktest.Faults, *Device, Kernel, Buffer) {
+	t.Helper()
 	f := vktest.InjectFaults(t)
 	d, err := Open(Options{UUID: usable(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	inc := kernel(t, d, "inc", 1, 1)
-	x := buffer(t, d, 256)
+	return f, d, kernel(t, d, "inc", 1, 1), buffer(t, d, 256)
+}
+
+// A call that fails is named with its result, and the device can still be closed.
+func TestFailedCallsAreNamed(t *testing.T) {
+	f, d, inc, x := faulty(t)
 	b := batch(t, d, Launch{Kernel: inc, Groups: 1, Buffers: []Range{x.All()}, Push: []uint32{0}})
 	for _, command := range []string{"vkBeginCommandBuffer", "vkEndCommandBuffer", "vkQueueSubmit", "vkWaitSemaphores"} {
 		f.Fail(command, 1, 1, vk.ErrorOutOfHostMemory)
@@ -297,13 +303,7 @@ func TestFailedCallsAreNamed(t *testing.T) {
 
 // What was submitted may still be under way when a call fails, also if the device is lost.
 func TestNothingIsInFlightAfterAFault(t *testing.T) {
-	f := vktest.InjectFaults(t)
-	d, err := Open(Options{UUID: usable(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inc := kernel(t, d, "inc", 1, 1)
-	x := buffer(t, d, 256)
+	f, d, inc, x := faulty(t)
 	bump := Launch{Kernel: inc, Groups: 1, Buffers: []Range{x.All()}, Push: []uint32{0}, Barrier: true}
 	b := batch(t, d, slices.Repeat([]Launch{bump}, 1000)...)
 	for _, c := range []struct {
