@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -380,5 +381,45 @@ func TestPointersOfTwoItemsThatAreOneImage(t *testing.T) {
 			t.Errorf("after the slices came again: %x, want %x; before it was %x", seen, want, before)
 		}
 		exit(t, rt, x.Delete(v), y.Delete(v), vkomp.Delete(others[:4]), vkomp.Delete(others[4:]))
+	})
+}
+
+func TestMembersOfAValueAreMappedOneByOne(t *testing.T) {
+	type value struct{ x, y []int32 }
+	type image struct{ X, Y vkomp.DeviceAddress }
+	onVulkan(t, func(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) {
+		ctx := t.Context()
+		var seen image
+		mapper := vkomp.Mapper[value, image]{
+			Encode: func(*image, *value) {},
+			Decode: func(_ *value, i *image) { seen = *i },
+			Members: func(v *value, i *image) []vkomp.Member {
+				return []vkomp.Member{vkomp.Attach(&i.X, vkomp.To(v.x)), vkomp.Attach(&i.Y, vkomp.ToFrom(v.y))}
+			},
+		}
+		v := &value{[]int32{1, 1, 1, 1}, []int32{2, 2, 2, 2}}
+		enter(t, rt, mapper.ToFrom(v))
+		px, py := d.MappedPtr(vkomp.HostPtr(v.x)), d.MappedPtr(vkomp.HostPtr(v.y))
+		if px.IsNil() || py.IsNil() {
+			t.Fatalf("the members are mapped to %v and %v", px, py)
+		}
+		for _, p := range []vkomp.DevicePtr{px, py} {
+			must(t, d.Memset(ctx, p, 3, 16))
+		}
+		must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{mapper.From(v)}}))
+		const threes = 0x03030303
+		// A member that is mapped to the device alone does not come back with its value.
+		if !slices.Equal(v.x, []int32{1, 1, 1, 1}) || !slices.Equal(v.y, []int32{threes, threes, threes, threes}) {
+			t.Errorf("after an update from the device: %x", *v)
+		}
+		if want := (image{vkomp.DeviceAddress(px.Address()), vkomp.DeviceAddress(py.Address())}); seen != want {
+			t.Errorf("the image points to %x, want %x", seen, want)
+		}
+		exit(t, rt, mapper.Delete(v))
+		for name, s := range map[string][]int32{"x": v.x, "y": v.y} {
+			if p := d.MappedPtr(vkomp.HostPtr(s)); !p.IsNil() {
+				t.Errorf("%s is still mapped, to %v", name, p)
+			}
+		}
 	})
 }
