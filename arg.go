@@ -37,7 +37,7 @@ type Arg struct {
 	close bool
 	// data holds a value of up to inlineValue bytes.
 	data [inlineValue]byte
-	// rare is nil for arguments that have none of it.
+	// rare is nil for arguments that have neither an array section nor an image.
 	rare *rareArg
 	// param is the parameter whose value this is, else nil.
 	param *param

@@ -105,8 +105,8 @@ func (s *stress) work() error {
 	return errors.Join(err, s.close())
 }
 
-// workWithClauses runs the graphs and writes the clauses of their tasks. An earlier file stays if the command ends with another
-// error than that graphs were wrong.
+// workWithClauses runs the graphs and writes the clauses of their tasks. An earlier file stays if the command
+// ends with an error other than that of wrong graphs.
 func (s *stress) workWithClauses() error {
 	var failure error
 	err := writeFile(s.flags.Clauses, func(w io.Writer) error {
