@@ -27,7 +27,7 @@ func (rt *Runtime) chooseDefault() (Device, error) {
 // noDefault if that gives no device.
 func (rt *Runtime) defaultByOptions() (Device, error) {
 	if selector := rt.options.Device; selector != "" {
-		return rt.SelectDevice(selector)
+		return rt.selected(selector)
 	}
 	n, list, mandatory := rt.NumDevices(), rt.icvs.defaultDevice, rt.icvs.offload == offloadMandatory
 	choice, index := traits.ChooseDefault, 0
@@ -78,7 +78,7 @@ func (rt *Runtime) DefaultDevice(ctx context.Context) Device { return rt.current
 // clause (omp_set_default_device). Tasks inherit it when they are generated.
 func (rt *Runtime) SetDefaultDevice(ctx context.Context, d Device) error {
 	if d.d == nil || d.d.rt != rt {
-		return fmt.Errorf("%w: not a device of this runtime", ErrInvalidDevice)
+		return fmt.Errorf("vkomp: set default device: %w: not a device of this runtime", ErrInvalidDevice)
 	}
 	rt.current(ctx).defaultDevice.Store(d.d)
 	return nil

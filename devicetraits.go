@@ -152,5 +152,5 @@ func (rt *Runtime) DeviceFromUID(uid string) (Device, error) {
 			return Device{d}, nil
 		}
 	}
-	return Device{}, fmt.Errorf("%w: no device has the uid %q", ErrInvalidDevice, uid)
+	return Device{}, fmt.Errorf("vkomp: device from uid: %w: no device has the uid %q", ErrInvalidDevice, uid)
 }

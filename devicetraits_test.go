@@ -106,5 +106,5 @@ func ExampleRuntime_DeviceFromUID() {
 	fmt.Println(d.Number() == vkomp.InvalidDeviceNumber, err)
 	// Output:
 	// host 0 <nil>
-	// true invalid device: no device has the uid "no such device"
+	// true vkomp: device from uid: invalid device: no device has the uid "no such device"
 }

@@ -184,6 +184,14 @@ func (rt *Runtime) InitialDevice() Device { return Device{rt.devices[len(rt.devi
 // region for a device that does not exist on the host, the program gets this error instead
 // and can choose InitialDevice.
 func (rt *Runtime) Device(number int) (Device, error) {
+	d, err := rt.numbered(number)
+	if err != nil {
+		return Device{}, fmt.Errorf("vkomp: device: %w", err)
+	}
+	return d, nil
+}
+
+func (rt *Runtime) numbered(number int) (Device, error) {
 	switch n := rt.NumDevices(); {
 	case number == InitialDeviceNumber:
 		return rt.InitialDevice(), nil
@@ -201,13 +209,21 @@ func (rt *Runtime) Device(number int) (Device, error) {
 // Upper and lower case count as the same, and space around the selector is ignored. An empty selector
 // names the first Vulkan device.
 func (rt *Runtime) SelectDevice(selector string) (Device, error) {
+	d, err := rt.selected(selector)
+	if err != nil {
+		return Device{}, fmt.Errorf("vkomp: select device: %w", err)
+	}
+	return d, nil
+}
+
+func (rt *Runtime) selected(selector string) (Device, error) {
 	selector = strings.TrimSpace(selector)
 	switch strings.ToLower(selector) {
 	case "host", "initial":
 		return rt.InitialDevice(), nil
 	}
 	if number, err := strconv.Atoi(selector); err == nil {
-		return rt.Device(number)
+		return rt.numbered(number)
 	}
 	if d, err := rt.DeviceFromUID(selector); err == nil {
 		return d, nil

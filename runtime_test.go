@@ -59,9 +59,10 @@ func TestDeviceNumbers(t *testing.T) {
 		t.Errorf("device -1: %+v, %v", d.Info(), err)
 	}
 	for _, number := range []int{n + 1, -2, 1 << 40} {
-		if _, err := rt.Device(number); !errors.Is(err, vkomp.ErrInvalidDevice) {
-			t.Errorf("device %d: %v", number, err)
-		}
+		_, err := rt.Device(number)
+		refused(t, "a device", err, vkomp.ErrInvalidDevice, fmt.Sprintf("vkomp: device: invalid device: number %d: ", number))
+		_, err = rt.SelectDevice(fmt.Sprint(number))
+		refused(t, "a selector", err, vkomp.ErrInvalidDevice, fmt.Sprintf("vkomp: select device: invalid device: number %d: ", number))
 	}
 	info := rt.DefaultDevice(context.Background()).Info()
 	for _, selector := range []string{"0", info.UUID, strings.ToUpper(info.Name[:4]), "", " 0 ", " " + info.Name} {
@@ -74,9 +75,8 @@ func TestDeviceNumbers(t *testing.T) {
 			t.Errorf("selector %q: %v", selector, err)
 		}
 	}
-	if _, err := rt.SelectDevice("no such device"); !errors.Is(err, vkomp.ErrInvalidDevice) || !strings.Contains(err.Error(), info.Name) {
-		t.Errorf("unknown name: %v", err)
-	}
+	_, err := rt.SelectDevice("no such device")
+	refused(t, "an unknown name", err, vkomp.ErrInvalidDevice, "vkomp: select device: ", info.Name)
 }
 
 func TestDefaultDeviceCanBeSet(t *testing.T) {
@@ -107,9 +107,7 @@ func TestDefaultDeviceCanBeSet(t *testing.T) {
 	if s := rt.Stats(); s.HostRegions != 1 || y[9] != 37 {
 		t.Errorf("%+v, y[9] = %v", s, y[9])
 	}
-	if err := rt.SetDefaultDevice(context.Background(), vkomp.Device{}); !errors.Is(err, vkomp.ErrInvalidDevice) {
-		t.Errorf("the zero Device: %v", err)
-	}
+	refused(t, "the zero Device", rt.SetDefaultDevice(context.Background(), vkomp.Device{}), vkomp.ErrInvalidDevice, "vkomp: set default device: ")
 }
 
 func TestUnknownDeviceSelectorFailsOpen(t *testing.T) {
@@ -118,9 +116,7 @@ func TestUnknownDeviceSelectorFailsOpen(t *testing.T) {
 		rt.Close()
 		t.Fatal("it was opened")
 	}
-	if !errors.Is(err, vkomp.ErrInvalidDevice) {
-		t.Error(err)
-	}
+	refused(t, "an unknown name", err, vkomp.ErrInvalidDevice, "vkomp: invalid device: ")
 }
 
 func TestClosedRuntimeRefusesConstructs(t *testing.T) {
