@@ -215,9 +215,11 @@ page: bin/vkomp-demo layers
 	scripts/setup page
 	scripts/page
 
+# Without cgo, and where there is no Vulkan, programs build and have the initial device.
 nocgo:
 	CGO_ENABLED=0 $(GO) build $(PACKAGES)
 	CGO_ENABLED=0 $(GO) vet $(PACKAGES)
+	CGO_ENABLED=0 GOOS=windows $(GO) vet $(PACKAGES)
 
 fuzz:
 	scripts/fuzz $(FUZZTIME)

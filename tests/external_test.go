@@ -2,11 +2,11 @@ package tests
 
 import (
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/vkomp/vkomp"
@@ -27,7 +27,7 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	fd, err := a.ExportMemory(ctx, p)
 	succeed(t, err)
 	q, err := b.ImportMemory(ctx, fd, 4*n)
-	succeed(t, err, syscall.Close(fd))
+	succeed(t, err, os.NewFile(uintptr(fd), "memory").Close())
 
 	x, y := indices(n), make([]uint32, n)
 	succeed(t, one.Memcpy(ctx, p, vkomp.HostPtr(x), 4*n))
@@ -89,7 +89,7 @@ func TestExportOfMemoryThatIsFreedMeanwhile(t *testing.T) {
 				for {
 					fd, err := d.ExportMemory(ctx, p)
 					if err == nil {
-						err = syscall.Close(fd)
+						err = os.NewFile(uintptr(fd), "memory").Close()
 					} else if errors.Is(err, vkomp.ErrInvalidPointer) {
 						return
 					}

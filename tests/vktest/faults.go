@@ -1,5 +1,3 @@
-//go:build unix
-
 package vktest
 
 import (
@@ -7,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -50,13 +47,8 @@ func InjectFaults(t testing.TB, layers ...string) *Faults {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	control, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Munmap(control) })
 	t.Setenv("VKOMP_FAULT_CONTROL", path)
-	return &Faults{t: t, control: control}
+	return &Faults{t: t, control: mapShared(t, file, size)}
 }
 
 // Fail makes count calls of a command fail with a result, beginning with the n-th next call; n is
