@@ -96,7 +96,8 @@ type Options struct {
 	// through depend clauses, waits or otherwise. Only the graph counts: a pair that
 	// happened to run in order is found too. Each pair of places in the program is reported
 	// once: to Logger as a warning, by Runtime.Races, and by Close as an error that matches
-	// ErrRace.
+	// ErrRace. Tasks that exclude each other (mutexinoutset) do not race, nor do tasks with
+	// inoutset items of the same bytes, as far as these go.
 	//
 	// A target region accesses what its arguments name; it writes what the instructions
 	// of its kernel write, or only the parts that its depend items name. Maps and updates
