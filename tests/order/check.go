@@ -316,6 +316,9 @@ func (c *checker) create(kind string) {
 			c.fail("no such buffer or memory")
 			return
 		}
+		if offset > m.size || b.size > m.size-offset {
+			c.violation(Unbound, c.line, "buffer %d is bound to bytes [%d, %d) of memory %d, which has %d", b.id, offset, offset+b.size, m.id, m.size)
+		}
 		b.memory, b.offset = m, offset
 		return
 	}
@@ -333,7 +336,7 @@ func (c *checker) create(kind string) {
 	case "buffer":
 		c.buffers[id] = &buffer{id: id, device: d, size: c.number(), exclusive: string(c.word()) == "exclusive", family: -1}
 	case "memory":
-		m := &memory{device: d, size: c.number(), space: &space{name: fmt.Sprintf("memory %d", id)}}
+		m := &memory{id: id, device: d, size: c.number(), space: &space{name: fmt.Sprintf("memory %d", id)}}
 		m.properties = c.hex()
 		if host := c.hex(); host != 0 {
 			m.space, m.base = c.addresses, host

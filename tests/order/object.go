@@ -28,6 +28,7 @@ type queue struct {
 }
 
 type memory struct {
+	id         int
 	device     *device
 	size       uint64
 	space      *space

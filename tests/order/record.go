@@ -414,18 +414,7 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	if size == math.MaxUint64 {
 		size = b.size - min(u.offset, b.size)
 	}
-	switch {
-	case c.buffers[b.id] != b:
-		c.violation(Unbound, c.line, "%v uses buffer %d, which is destroyed", by, b.id)
-		return
-	case b.device != q.device:
-		c.violation(Unbound, c.line, "%v uses buffer %d, which is of device %d", by, b.id, b.device.id)
-		return
-	case b.memory == nil:
-		c.violation(Unbound, c.line, "%v uses buffer %d, which has no memory", by, b.id)
-		return
-	case u.offset > b.size || size > b.size-u.offset:
-		c.violation(Unbound, c.line, "%v uses bytes [%d, %d) of buffer %d, which has %d", by, u.offset, u.offset+size, b.id, b.size)
+	if !c.there(q, b, u.offset, size, by) {
 		return
 	}
 	if b.exclusive {
@@ -442,8 +431,28 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	}
 }
 
+// there reports whether a command can use a range of a buffer, and a violation if it cannot.
+func (c *checker) there(q *queue, b *buffer, offset, size uint64, by *Command) bool {
+	switch {
+	case c.buffers[b.id] != b:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which is destroyed", by, b.id)
+	case b.device != q.device:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which is of device %d", by, b.id, b.device.id)
+	case b.memory == nil:
+		c.violation(Unbound, c.line, "%v uses buffer %d, which has no memory", by, b.id)
+	case c.memories[b.memory.id] != b.memory:
+		c.violation(Unbound, c.line, "%v uses buffer %d, whose memory %d is freed", by, b.id, b.memory.id)
+	case offset > b.size || size > b.size-offset:
+		c.violation(Unbound, c.line, "%v uses bytes [%d, %d) of buffer %d, which has %d", by, offset, offset+size, b.id, b.size)
+	default:
+		return true
+	}
+	return false
+}
+
 func (c *checker) barrier(q *queue, x *command, index int) {
 	dependencies := x.dependencies
+	by := &Command{Submission: q.last, Index: index, What: "barrier", Line: c.line}
 	for i, r := range x.buffers {
 		if r.buffer == nil {
 			continue
@@ -455,11 +464,13 @@ func (c *checker) barrier(q *queue, x *command, index int) {
 		if size == math.MaxUint64 {
 			size = r.buffer.size - min(r.offset, r.buffer.size)
 		}
-		at := r.buffer.section(r.offset, size)
+		var at section
+		if c.there(q, r.buffer, r.offset, size, by) {
+			at = r.buffer.section(r.offset, size)
+		}
 		dependencies[i].within = &at
 	}
-	c.ev = event{kind: evBarrier, queue: q.lane(), dependencies: dependencies, pos: uint64(index),
-		command: &Command{Submission: q.last, Index: index, What: "barrier", Line: c.line}}
+	c.ev = event{kind: evBarrier, queue: q.lane(), dependencies: dependencies, pos: uint64(index), command: by}
 	c.do(&c.ev)
 }
 
