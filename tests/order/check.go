@@ -479,7 +479,7 @@ func (c *checker) free(id int, m *memory) {
 	}
 	if c.trace != nil && m.size > 0 {
 		at := section{m.space, m.base, m.base + m.size}
-		c.touched = append(c.touched, touch{section: at, retired: 1 + m.device.id})
+		c.touched = append(c.touched, touch{section: at, memory: m, retired: true})
 	}
 	c.retire(fmt.Sprintf("memory %d is freed", id), needs)
 }
@@ -558,14 +558,14 @@ func (c *checker) hostAccess(what string, write bool) {
 	pos := c.engine.hostPos + 1
 	var needs []need
 	at := section{m.space, m.base + offset, m.base + offset + size}
-	c.touch(&needs, at, access{hostColumn, pos, by}, !write, write)
+	c.touch(&needs, m, at, access{hostColumn, pos, by}, !write, write)
 	c.do(&event{kind: evHost, pos: pos, needs: needs, command: by})
 }
 
-// touch records an access and adds the orders that it needs.
-func (c *checker) touch(needs *[]need, at section, by access, read, write bool) {
+// touch records an access through a memory and adds the orders that it needs.
+func (c *checker) touch(needs *[]need, m *memory, at section, by access, read, write bool) {
 	if c.trace != nil {
-		c.touched = append(c.touched, touch{section: at, read: read, write: write})
+		c.touched = append(c.touched, touch{section: at, memory: m, read: read, write: write})
 	}
 	add := func(kind needKind, other access, lo, hi uint64) {
 		if other.by != by.by && (by.column != hostColumn || other.column != hostColumn) {

@@ -151,6 +151,8 @@ func TestOrders(t *testing.T) {
 		{"host read behind an idle queue", on("1", "", fill+toHost, "1") + "idle b 1\n" + read, nil},
 		{"host read behind another idle queue", on("1", "", fill+toHost, "1") + "idle b 2\n" + read, []Kind{Unordered}},
 		{"host read of the buffer that the barrier names", on("1", "", fill+"b 1000:4000:1000:2000:1:1:0:16\n", "1") + "wait b 1:1\n" + read, nil},
+		{"host read of what the host wrote, barrier to HOST_WRITE", on("1", "", fill+"b 1000:4000:1000:4000:0\n", "1") + "wait b 1:1\n" + flush + read, nil},
+		{"host read of some of what the host wrote, barrier to HOST_WRITE", on("1", "", fill+"b 1000:4000:1000:4000:0\n", "1") + "wait b 1:1\nflush 1 0 8\n" + read, []Kind{Unordered}},
 		{"host reads", on("1", "", kernel, "1") + read, nil},
 		{"device after the host waited", on("1", "", fill, "1") + "wait b 1:1\n" + on("2", "", fill, "1"), nil},
 		{"device after the host waited too little", on("1", "", fill, "1") + on("1", "", fill, "2") + "wait b 1:1\n" + on("2", "", fill, "1"), []Kind{Unordered, Unordered}},
@@ -224,6 +226,11 @@ func TestOrders(t *testing.T) {
 				for _, v := range r.Violations {
 					t.Log(v)
 				}
+			}
+			log := setting(t, 3).String() + c.lines
+			tr, first := traceOf(t, log)
+			if want := firstLoss(pointers(tr.events), hearsAll); first != want {
+				t.Errorf("the checker finds event %d wrong, the oracle %d:\n%s%s", first, want, c.lines, describe(tr, first, want))
 			}
 		})
 	}

@@ -137,9 +137,9 @@ const (
 // touch is an access to bytes, or the end of their memory.
 type touch struct {
 	section
+	memory      *memory // through which; imported memory may share bytes with another import
 	read, write bool
-	// retired is 1 plus the device whose memory ends, 0 for an access.
-	retired int
+	retired     bool // the memory ends
 }
 
 // event is one step of a replay.

@@ -341,11 +341,11 @@ func (g *graph) conflict(i, j int) bool {
 	for _, x := range a.touched {
 		for _, y := range b.touched {
 			at := intersection(x.section, y.section)
-			if at.lo >= at.hi || x.retired > 0 {
+			if at.lo >= at.hi || x.retired {
 				continue
 			}
-			if y.retired > 0 {
-				if a.command.Submission.Queue.Device == y.retired-1 && !g.executed(i, j) {
+			if y.retired {
+				if x.memory == y.memory && !g.executed(i, j) {
 					return true
 				}
 				continue
@@ -361,10 +361,19 @@ func (g *graph) conflict(i, j int) bool {
 	return false
 }
 
-// unseen reports whether event j does not see all of what event i wrote. Several buffer barriers
-// together may make it visible.
+// unseen reports whether event j does not see all of what event i wrote, and nothing has overwritten
+// since. Several buffer barriers together may make it visible.
 func (g *graph) unseen(i, j int, at section, y touch) bool {
 	cuts := []uint64{at.lo, at.hi}
+	var over []section
+	for _, ev := range g.events[i+1 : j] {
+		for _, x := range ev.touched {
+			if in := intersection(x.section, at); x.write && in.lo < in.hi {
+				over = append(over, in)
+				cuts = append(cuts, in.lo, in.hi)
+			}
+		}
+	}
 	for a := range g.nodes {
 		if d := g.nodes[a].dep; d != nil && d.within != nil && d.within.space == at.space {
 			for _, cut := range [...]uint64{d.within.lo, d.within.hi} {
@@ -377,7 +386,8 @@ func (g *graph) unseen(i, j int, at section, y touch) bool {
 	slices.Sort(cuts)
 	for k := 1; k < len(cuts); k++ {
 		piece := section{at.space, cuts[k-1], cuts[k]}
-		if piece.lo < piece.hi && (y.read && !g.visible(i, j, piece, false) || y.write && !g.visible(i, j, piece, true)) {
+		overwritten := slices.ContainsFunc(over, func(o section) bool { return o.lo <= piece.lo && piece.hi <= o.hi })
+		if piece.lo < piece.hi && !overwritten && (y.read && !g.visible(i, j, piece, false) || y.write && !g.visible(i, j, piece, true)) {
 			return true
 		}
 	}

@@ -425,7 +425,7 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 	}
 	if size > 0 {
 		a := access{q.column + int(u.class), q.pos, by}
-		c.touch(needs, b.section(u.offset, size), a, u.read, u.write)
+		c.touch(needs, b.memory, b.section(u.offset, size), a, u.read, u.write)
 		b.memory.users.add(a)
 		b.users.add(a)
 	}
