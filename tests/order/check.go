@@ -46,7 +46,7 @@ type checker struct {
 	modules    map[int]*module
 	pipelines  map[int]*pipeline
 	semaphores map[int]*heldSemaphore
-	fences     map[int]*device
+	fences     map[int]*fence
 	commands   map[int]*commandBuffer
 	signaller  map[int]*queue // by semaphore
 	addresses  *space         // of the host
@@ -78,7 +78,7 @@ func newChecker(o Options) *checker {
 		report:  &Report{Kinds: map[Kind]uint64{}},
 		devices: map[int]*device{}, queues: map[int]*queue{}, memories: map[int]*memory{},
 		buffers: map[int]*buffer{}, modules: map[int]*module{}, pipelines: map[int]*pipeline{},
-		semaphores: map[int]*heldSemaphore{}, fences: map[int]*device{}, commands: map[int]*commandBuffer{},
+		semaphores: map[int]*heldSemaphore{}, fences: map[int]*fence{}, commands: map[int]*commandBuffer{},
 		signaller: map[int]*queue{}, addresses: &space{name: "host memory"},
 	}
 	if c.limit == 0 {
@@ -357,7 +357,7 @@ func (c *checker) create(kind string) {
 		c.semaphores[id] = &heldSemaphore{device: d, binary: binary, name: fmt.Sprintf("semaphore %d", id)}
 		c.do(&event{kind: evSemaphore, semaphore: id, binary: binary, value: c.number()})
 	case "fence":
-		c.fences[id] = d
+		c.fences[id] = &fence{device: d}
 		if c.number() != 0 {
 			c.do(&event{kind: evFence, queue: -1, semaphore: id})
 		}
@@ -446,16 +446,20 @@ func (c *checker) destroy(kind string, id int) {
 	case "semaphore":
 		if s := c.semaphores[id]; s != nil {
 			d = s.device
+			c.retire(fmt.Sprintf("%s is destroyed", s.name), s.users.ended())
 			c.do(&event{kind: evForget, semaphore: id})
 		}
 		delete(c.semaphores, id)
 		delete(c.signaller, id)
 	case "fence":
-		d = c.fences[id]
+		if f := c.fences[id]; f != nil {
+			d = f.device
+			c.retire(fmt.Sprintf("fence %d is destroyed", id), f.users.ended())
+		}
 		delete(c.fences, id)
 	case "commands":
 		if b := c.commands[id]; b != nil {
-			c.retire(fmt.Sprintf("command buffer %d is freed", id), b.users.needs(section{}))
+			c.retire(fmt.Sprintf("command buffer %d is freed", id), b.users.ended())
 		}
 		delete(c.commands, id)
 		return
@@ -513,20 +517,18 @@ func (c *checker) destroyDevice(d *device) {
 		slices.Sort(left)
 		c.violation(Leftover, c.line, "device %d leaves %s", d.id, strings.Join(left, ", "))
 	}
-	var needs []need
+	var pending users
 	for id, q := range c.queues {
 		if q.device != d {
 			continue
 		}
-		for _, p := range q.lastOf {
-			if p.by != nil {
-				needs = append(needs, need{kind: needDone, column: p.column, pos: p.pos, other: p.by})
-			}
+		if q.batch.by != nil {
+			pending.add(q.batch)
 		}
 		c.freeLanes = append(c.freeLanes, q)
 		delete(c.queues, id)
 	}
-	c.retire(fmt.Sprintf("device %d is destroyed", d.id), needs)
+	c.retire(fmt.Sprintf("device %d is destroyed", d.id), pending.ended())
 	for id, b := range c.commands {
 		if b.device == d {
 			delete(c.commands, id)

@@ -48,7 +48,7 @@ type semaphore struct {
 // lane is the knowledge of one queue.
 type lane struct {
 	column int    // the first of its deviceClasses columns
-	pos    uint64 // of its last command
+	pos    uint64 // of its last command, or its last batch if that has none
 	after  [classes]knowledge
 	// What barriers have made visible to the host.
 	hostRead, hostWritten vector
@@ -101,6 +101,7 @@ const (
 	needDone    needKind = iota // the earlier command is executed before
 	needRead                    // and its writes are visible to the later command's reads
 	needWritten                 // and its writes are visible to the later command's writes
+	needEnded                   // all stages of the batch at pos have executed; column is the first of its queue
 )
 
 // need is an order that two accesses or a clause require.
@@ -119,7 +120,7 @@ type eventKind uint8
 const (
 	evQueue eventKind = iota // a queue is created: queue
 	evSemaphore
-	evSubmit   // a batch of the queue begins
+	evSubmit   // a batch of the queue begins: pos, which no command of it has
 	evWait     // of a batch: semaphore, value, stages
 	evBarrier  // dependencies
 	evCommand  // of the queue: class, pos, needs
@@ -130,7 +131,7 @@ const (
 	evFenceMet // the host saw the fence signalled
 	evIdle     // the host saw the queue idle
 	evHostSignal
-	evRetire // memory goes: needs
+	evRetire // an object goes: needs
 	evForget // a semaphore is destroyed
 )
 
@@ -182,6 +183,7 @@ func (e *engine) do(ev *event) {
 		e.forget(ev)
 	case evSubmit:
 		e.submit(e.lanes[ev.queue])
+		e.lanes[ev.queue].pos = ev.pos
 	case evWait:
 		e.wait(ev)
 	case evBarrier:
@@ -409,6 +411,13 @@ func (e *engine) hostFollows(n *need) bool {
 		return e.host.done.at(n.column) >= n.pos
 	case needRead:
 		return e.host.read.at(n.column) >= n.pos || covered(e.hostParts, hosting, n)
+	case needEnded:
+		for c := range deviceClasses {
+			if e.host.done.at(n.column+c) < n.pos {
+				return false
+			}
+		}
+		return true
 	}
 	return e.host.written.at(n.column) >= n.pos || covered(e.hostParts, hosting, n)
 }

@@ -21,10 +21,9 @@ type queue struct {
 	device *device
 	column int // of its first class
 	pos    uint64
-	// last is the current or the last submission.
-	last *Submission
-	// lastOf are the last commands of each class.
-	lastOf [deviceClasses]access
+	// last is the current or the last submission, and batch its place in the queue.
+	last  *Submission
+	batch access
 }
 
 type memory struct {
@@ -38,8 +37,8 @@ type memory struct {
 	users users
 }
 
-// users are the last commands of each column that have used an object. The object may not end before
-// they have.
+// users are the last commands of each column that have used an object, or the last batches of each
+// queue. The object may not end before they have.
 type users []access
 
 // add records a use.
@@ -58,6 +57,15 @@ func (u users) needs(at section) []need {
 	var needs []need
 	for _, a := range u {
 		needs = append(needs, need{kind: needDone, column: a.column, pos: a.pos, other: a.by, at: at})
+	}
+	return needs
+}
+
+// ended returns the orders that the end of an object requires of the batches that use it.
+func (u users) ended() []need {
+	var needs []need
+	for _, a := range u {
+		needs = append(needs, need{kind: needEnded, column: a.column, pos: a.pos, other: a.by})
 	}
 	return needs
 }
@@ -154,6 +162,12 @@ type heldSemaphore struct {
 	device *device
 	binary bool
 	name   string
+	users  users // batches
+}
+
+type fence struct {
+	device *device
+	users  users // batches
 }
 
 // use is a command's access to a range of a buffer.
@@ -199,5 +213,5 @@ type bufferRange struct {
 type commandBuffer struct {
 	device   *device
 	commands []command
-	users    users // its own commands
+	users    users // batches
 }

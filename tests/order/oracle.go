@@ -394,11 +394,36 @@ func (g *graph) unseen(i, j int, at section, y touch) bool {
 	return false
 }
 
+// ended reports whether event j comes after the batch that begins with event i, whatever stages the
+// batch has work for.
+func (g *graph) ended(i, j int) bool {
+	for c := range class(deviceClasses) {
+		after := false
+		for a := range g.nodes {
+			n := &g.nodes[a]
+			for b := a; n.event > i && n.queue == g.events[i].queue && n.from.has(c) && b < len(g.nodes); b++ {
+				after = after || n.reaches(b) && g.before(&g.nodes[b], j)
+			}
+		}
+		if !after {
+			return false
+		}
+	}
+	return true
+}
+
 // edges reports whether an order is missing that event j needs other than for bytes: an edge of
-// clauses, or the end of all work before the end of its device.
+// clauses, or the end of what uses an object before the end of the object.
 func (g *graph) edges(j int) bool {
 	for _, n := range g.events[j].needs {
 		if n.at.space != nil {
+			continue
+		}
+		if n.kind == needEnded {
+			i := slices.IndexFunc(g.events[:j], func(ev *event) bool { return ev.kind == evSubmit && ev.command == n.other })
+			if i >= 0 && !g.ended(i, j) {
+				return true
+			}
 			continue
 		}
 		for i, ev := range g.events[:j] {

@@ -171,7 +171,7 @@ func randomLog(t *rapid.T, begin string) string {
 			}
 		case "free":
 			if rapid.IntRange(0, 3).Draw(t, "really") == 0 {
-				w.line("destroy memory 2")
+				w.line("destroy %s", rapid.SampledFrom([]string{"memory 2", "memory 2", "semaphore 1", "semaphore 2", "semaphore 4", "semaphore 5", "fence 1"}).Draw(t, "object"))
 				return w.String()
 			}
 		}

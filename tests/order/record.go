@@ -20,7 +20,7 @@ func (c *checker) record() {
 		b = &commandBuffer{}
 		c.commands[id] = b
 	}
-	c.retire(fmt.Sprintf("command buffer %d is recorded again", id), b.users.needs(section{}))
+	c.retire(fmt.Sprintf("command buffer %d is recorded again", id), b.users.ended())
 	b.device, b.commands, b.users = d, b.commands[:0], nil
 	c.bound = map[uint64][]bufferRange{}
 	c.push = [maxPushes]uint32{}
@@ -250,7 +250,9 @@ func (c *checker) submit(q *queue) {
 			batch = true
 			q.Submissions++
 			q.last = &Submission{Queue: q.QueueTotals, Number: q.Submissions, Signal: c.firstSignal()}
-			c.do(&event{kind: evSubmit, queue: q.lane(), pos: c.engine.hostPos})
+			q.pos++
+			q.batch = access{q.column, q.pos, &Command{Submission: q.last, Index: -1, Line: c.line}}
+			c.do(&event{kind: evSubmit, queue: q.lane(), pos: q.pos, command: q.batch.by})
 		}
 	}
 	index := 0
@@ -273,6 +275,7 @@ func (c *checker) submit(q *queue) {
 				return
 			}
 			c.owned(q, c.semaphores[id].device, "semaphore", id)
+			c.semaphores[id].users.add(q.batch)
 			q.Waits++
 			if s := c.signaller[id]; s != nil && s != q {
 				q.CrossWaits++
@@ -287,8 +290,9 @@ func (c *checker) submit(q *queue) {
 				return
 			}
 			c.owned(q, b.device, "command buffer", id)
+			b.users.add(q.batch)
 			for i := range b.commands {
-				c.execute(q, b, &b.commands[i], index)
+				c.execute(q, &b.commands[i], index)
 				index++
 			}
 		case "s":
@@ -298,18 +302,20 @@ func (c *checker) submit(q *queue) {
 				return
 			}
 			c.owned(q, c.semaphores[id].device, "semaphore", id)
+			c.semaphores[id].users.add(q.batch)
 			q.Signals++
 			c.signaller[id] = q
 			by := &Command{Submission: q.last, What: "signal", Line: c.line}
 			c.do(&event{kind: evSignal, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
 		case "f":
 			id := c.id()
-			d := c.fences[id]
-			if d == nil {
+			f := c.fences[id]
+			if f == nil {
 				c.fail("no fence %d", id)
 				return
 			}
-			c.owned(q, d, "fence", id)
+			c.owned(q, f.device, "fence", id)
+			f.users.add(q.batch)
 			c.do(&event{kind: evFence, queue: q.lane(), semaphore: id})
 		default:
 			c.fail("want w, c, s, f or |")
@@ -340,7 +346,7 @@ func (c *checker) firstSignal() string {
 }
 
 // execute processes one command of a command buffer.
-func (c *checker) execute(q *queue, b *commandBuffer, x *command, index int) {
+func (c *checker) execute(q *queue, x *command, index int) {
 	if x.unknown != "" {
 		c.violation(Unknown, c.line, "%v command %d: %s", q.last, index, x.unknown)
 		return
@@ -397,8 +403,6 @@ func (c *checker) execute(q *queue, b *commandBuffer, x *command, index int) {
 		if of == computing && c.clauses != nil && x.pushes >= 2 {
 			needs = c.clauseNeeds(needs, a)
 		}
-		q.lastOf[of] = a
-		b.users.add(a)
 		if x.pipeline != nil {
 			x.pipeline.users.add(a)
 		}

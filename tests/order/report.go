@@ -38,10 +38,10 @@ func (s *Submission) String() string {
 	return fmt.Sprintf("%v submission %d (signals %s)", s.Queue, s.Number, s.Signal)
 }
 
-// Command is a command of a queue or an action of the host.
+// Command is a command of a queue, all commands of a submission, or an action of the host.
 type Command struct {
 	Submission *Submission // nil for the host
-	Index      int         // in its submission, from 0, including barriers
+	Index      int         // in its submission, from 0, including barriers; -1 for all of it
 	What       string      // "dispatch", "copy", "flush", ...
 	Kernel     string      // name of the kernel of a dispatch
 	Push       []uint32    // the first push constants
@@ -53,6 +53,9 @@ type Command struct {
 func (c *Command) String() string {
 	if c.Submission == nil {
 		return fmt.Sprintf("host thread %d %s (line %d)", c.Thread, c.What, c.Line)
+	}
+	if c.Index < 0 {
+		return c.Submission.String()
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v command %d %s", c.Submission, c.Index, c.What)
