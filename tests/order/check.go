@@ -201,6 +201,8 @@ func (c *checker) found(p problem, ev *event, n *need) {
 		c.violation(Hang, ev.line, "%v waits for value %d of %s, which is never signalled", ev.command, ev.value, name())
 	case notGrowing:
 		c.violation(BadSignal, ev.line, "%s is signalled with %d, which is not above its last value", name(), ev.value)
+	case racing:
+		c.violation(BadSignal, ev.line, "%s is signalled with %d, and nothing orders that after its signal with %d", name(), ev.value, c.engine.semaphores[ev.semaphore].last)
 	case doubleSignal:
 		c.violation(BadSignal, ev.line, "%s is signalled twice without a wait between", name())
 	case sawUnsignaled:

@@ -41,14 +41,18 @@ type semaphore struct {
 	// begin is the initial value, last the largest submitted value, and seen the largest value
 	// that the host has seen.
 	begin, last, seen uint64
-	signals           []signal // ascending
-	waiting           []waiting
+	// by is the queue of the last signal, -1 for the host, and pos that of the signal's batch.
+	by      int
+	pos     uint64
+	signals []signal // ascending
+	waiting []waiting
 }
 
 // lane is the knowledge of one queue.
 type lane struct {
 	column int    // the first of its deviceClasses columns
 	pos    uint64 // of its last command, or its last batch if that has none
+	batch  uint64 // pos of its last batch
 	after  [classes]knowledge
 	// What barriers have made visible to the host.
 	hostRead, hostWritten vector
@@ -91,6 +95,7 @@ const (
 	hang                         // a wait is never signalled
 	notGrowing                   // a timeline is signalled with a value that is not larger
 	doubleSignal                 // a binary semaphore is signalled twice
+	racing                       // nothing orders a timeline's signal after its last one
 	sawUnsignaled                // the host saw a value that nothing signals
 )
 
@@ -178,12 +183,12 @@ func (e *engine) do(ev *event) {
 		}
 		e.lanes[ev.queue] = &lane{column: 1 + ev.queue*deviceClasses, pos: ev.pos}
 	case evSemaphore:
-		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, begin: ev.value, last: ev.value, seen: ev.value}
+		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, begin: ev.value, last: ev.value, seen: ev.value, by: -1}
 	case evForget:
 		e.forget(ev)
 	case evSubmit:
 		e.submit(e.lanes[ev.queue])
-		e.lanes[ev.queue].pos = ev.pos
+		e.lanes[ev.queue].pos, e.lanes[ev.queue].batch = ev.pos, ev.pos
 	case evWait:
 		e.wait(ev)
 	case evBarrier:
@@ -530,9 +535,26 @@ func (e *engine) add(ev *event, sem *semaphore, s signal) {
 		e.found(notGrowing, ev, nil)
 		return
 	}
-	sem.last = s.value
+	if sem.by >= 0 && sem.by != s.queue && !s.after(sem.by, sem.pos) {
+		e.found(racing, ev, nil)
+	}
+	sem.last, sem.by = s.value, s.queue
+	if s.queue >= 0 {
+		sem.pos = e.lanes[s.queue].batch
+	}
 	sem.signals = append(sem.signals, s)
 	sem.waiting = slices.DeleteFunc(slices.Clone(sem.waiting), func(w waiting) bool { return w.value <= s.value })
+}
+
+// after reports whether the signal comes after one of a queue. Signals of a queue come one after the other,
+// whatever their stages; those of one batch count as one.
+func (s *signal) after(queue int, pos uint64) bool {
+	for c := range deviceClasses {
+		if s.done.at(1+queue*deviceClasses+c) >= pos {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *engine) hostSignal(ev *event) {

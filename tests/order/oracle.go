@@ -25,7 +25,7 @@ func firstLoss(events []*event, hears hearing) int {
 				return j
 			}
 		}
-		if g.edges(j) {
+		if g.edges(j) || g.races(j) {
 			return j
 		}
 	}
@@ -51,7 +51,8 @@ type graph struct {
 	hears  hearing
 	nodes  []node
 	first  []int // first node of each event, with an additional entry at the end
-	// source is, for each wait, the event of its signal, -1 for none.
+	// source is, for each wait, the event of its signal, -1 for none, and for each signal of a timeline the
+	// event of the one before.
 	source []int
 }
 
@@ -78,6 +79,9 @@ func (g *graph) resolve() int {
 				return i
 			}
 			s.last = ev.value
+			if !s.binary && len(s.signals) > 0 {
+				g.source[i] = s.signals[len(s.signals)-1]
+			}
 			s.signals = append(s.signals, i)
 		case evWait, evReach:
 			if !s.binary && ev.value <= s.begin {
@@ -406,6 +410,29 @@ func (g *graph) ended(i, j int) bool {
 			}
 		}
 		if !after {
+			return false
+		}
+	}
+	return true
+}
+
+// races reports whether event j is a signal of a timeline that may come before the one with the next
+// smaller value, which another queue signals: no signal of that queue in its batch, or in a later one, and no
+// wait of the host for the queue comes before event j.
+func (g *graph) races(j int) bool {
+	k := g.source[j]
+	if kind := g.events[j].kind; k < 0 || kind != evSignal && kind != evHostSignal || g.events[k].kind == evHostSignal ||
+		kind == evSignal && g.events[j].queue == g.events[k].queue {
+		return false
+	}
+	begin := k
+	for g.events[begin].kind != evSubmit || g.events[begin].queue != g.events[k].queue {
+		begin--
+	}
+	for a := range g.nodes {
+		n := &g.nodes[a]
+		if n.event > begin && n.event < j && n.queue == g.events[k].queue && n.from != 0 &&
+			(n.kind == evSignal || n.kind == evFence || n.kind == evIdle) && n.reaches(g.first[j]) {
 			return false
 		}
 	}

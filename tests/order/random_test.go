@@ -141,6 +141,10 @@ func randomLog(t *rapid.T, begin string) string {
 			}
 			signalled[q] += rapid.Uint64Range(1, 2).Draw(t, "by")
 			fmt.Fprintf(w, " c %d s %d:%d:%x", buffer, q+1, signalled[q], rapid.SampledFrom([]uint64{0x10000, 0x10000, 0x10000, 0x800, 0x1000}).Draw(t, "signal stages"))
+			if rapid.IntRange(0, 4).Draw(t, "shared") == 0 {
+				signalled[queues]++
+				fmt.Fprintf(w, " %d:%d:%x", queues+1, signalled[queues], rapid.SampledFrom([]uint64{0x10000, 0x10000, 0x800}).Draw(t, "shared stages"))
+			}
 			if bin == 1 {
 				fmt.Fprintf(w, " %d:0:10000", queues+2)
 				signalled[queues+1] = 1
@@ -150,7 +154,7 @@ func randomLog(t *rapid.T, begin string) string {
 			}
 			w.line("")
 		case "wait", "count":
-			s := rapid.IntRange(0, queues-1).Draw(t, "semaphore")
+			s := rapid.IntRange(0, queues).Draw(t, "semaphore")
 			if v := signalled[s]; v > 0 {
 				w.line("count %d %d", s+1, max(1, rapid.Uint64Range(max(v, 2)-1, v).Draw(t, "value")))
 			}

@@ -16,7 +16,7 @@ const (
 	Undispatched     Kind = "undispatched"       // a task of the clauses file has no dispatch
 	WaitBeforeSignal Kind = "wait before signal" // legal in Vulkan, but against the rules of the runtime
 	Hang             Kind = "hang"               // a wait is never signalled
-	BadSignal        Kind = "signal"             // a value that is not above the last
+	BadSignal        Kind = "signal"             // a value that is not above the last, or may be reached before it
 	Unbound          Kind = "unbound"            // an access outside of memory, or by objects that are destroyed or of another device
 	Ownership        Kind = "ownership"          // an exclusive buffer is used on queues of two families
 	Leftover         Kind = "leftover"           // what unfinished work uses is destroyed or recorded again, or a device is destroyed before its objects

@@ -21,8 +21,21 @@ type trace struct {
 type rehearsal struct {
 	// checkpoints[i] is the engine before event i*interval.
 	checkpoints []*engine
-	// missing holds the orders that it lacks; it is empty with hearsAll.
-	missing map[*need]bool
+	// missing holds what is wrong in it; it is empty with hearsAll.
+	missing map[loss]bool
+}
+
+// loss is an order that is missing, or the event at which something else is wrong.
+type loss struct {
+	need  *need
+	event *event
+}
+
+func lossOf(ev *event, n *need) loss {
+	if n != nil {
+		ev = nil // a changed event has the same needs
+	}
+	return loss{n, ev}
 }
 
 // readTrace checks a log and keeps it as a trace.
@@ -50,14 +63,10 @@ func (t *trace) checkpointEvery() {
 	t.foretell()
 	for hears := range t.replays {
 		r := &t.replays[hears]
-		*r = rehearsal{missing: map[*need]bool{}}
+		*r = rehearsal{missing: map[loss]bool{}}
 		e := newEngine()
 		e.hears = hearing(hears)
-		e.found = func(_ problem, _ *event, n *need) {
-			if n != nil {
-				r.missing[n] = true
-			}
-		}
+		e.found = func(_ problem, ev *event, n *need) { r.missing[lossOf(ev, n)] = true }
 		for i := range t.events {
 			if i%t.interval == 0 {
 				r.checkpoints = append(r.checkpoints, e.clone())
@@ -114,7 +123,7 @@ func (t *trace) replay(hears hearing, c change) (wrong bool) {
 		from = min(from, c.to)
 	}
 	e := checkpoints[from/t.interval].clone()
-	e.found = func(_ problem, _ *event, n *need) { wrong = wrong || !missing[n] }
+	e.found = func(_ problem, ev *event, n *need) { wrong = wrong || !missing[lossOf(ev, n)] }
 	for i := from / t.interval * t.interval; i < len(t.events) && !wrong; i++ {
 		if i > c.at && i%t.interval == 0 && e.equal(checkpoints[i/t.interval]) {
 			return false
@@ -207,7 +216,7 @@ func (e *engine) equal(o *engine) bool {
 	}
 	for id, s := range e.semaphores {
 		t := o.semaphores[id]
-		if t == nil || s.last != t.last || s.seen != t.seen || len(s.waiting) != len(t.waiting) ||
+		if t == nil || s.last != t.last || s.seen != t.seen || s.by != t.by || s.pos != t.pos || len(s.waiting) != len(t.waiting) ||
 			!slices.EqualFunc(s.signals, t.signals, func(a, b signal) bool { return a.equal(&b) }) {
 			return false
 		}
