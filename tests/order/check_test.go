@@ -103,6 +103,14 @@ func TestOrders(t *testing.T) {
 		{"wait at the top of the pipe", on("1", "", fill, "1") + on("2", " 1:1:1", fill, "1"), nil},
 		{"read and write of one dispatch", on("1", "", "p 1\nr 0 0:1:0:16 1:1:0:16\nd 0 0 0 1 1 1\n", "1"), nil},
 
+		{"copy to bytes beside", on("1", "", "c 1 1 0:16:16\n", "1"), nil},
+		{"copy to bytes that it reads", on("1", "", "c 1 1 0:8:16\n", "1"), []Kind{Unordered}},
+		{"copy to bytes that another region reads", on("1", "", "c 1 1 0:16:8 24:32:8 20:48:8\n", "1"), []Kind{Unordered}},
+		{"copy of regions that read the same bytes", on("1", "", "c 1 2 0:16:8 0:32:8 4:48:8\n", "1"), nil},
+		{"copy of regions that write the same bytes", on("1", "", "c 1 2 0:0:16 32:8:16\n", "1"), []Kind{Unordered}},
+		{"copy to bytes that it reads as another buffer's", twice + on("1", "", "c 3 4 0:8:16\n", "1"), []Kind{Unordered}},
+		{"copy between memories", on("1", "", "c 1 2 0:8:16\n", "1"), nil},
+
 		{"batches of a queue", on("1", "", fill, "1") + on("1", "", fill, "2"), []Kind{Unordered}},
 		{"barrier in a later batch", on("1", "", fill, "1") + on("1", "", everything+fill, "2"), nil},
 		{"queues", on("1", "", fill, "1") + on("2", "", fill, "1"), []Kind{Unordered}},

@@ -1,9 +1,12 @@
 package order
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
 
 	"github.com/vkomp/vkomp/vk/spirv"
 )
@@ -380,6 +383,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 		}
 	case copying:
 		q.Copies++
+		c.regions(x, by)
 	case clearing:
 		q.Fills++
 	}
@@ -408,6 +412,46 @@ func (c *checker) execute(q *queue, x *command, index int) {
 		}
 		c.ev = event{kind: evCommand, queue: q.lane(), class: of, pos: q.pos, needs: needs, command: by}
 		c.do(&c.ev)
+	}
+}
+
+// regions reports bytes that one region of a copy writes and another reads or writes: nothing orders the
+// regions of a command.
+func (c *checker) regions(x *command, by *Command) {
+	type region struct {
+		section
+		write bool
+		index int
+	}
+	var all []region
+	for i := range x.uses {
+		u := &x.uses[i]
+		if at := u.buffer.section(u.offset, u.size); at.space != nil {
+			all = append(all, region{at, u.write, i / 2})
+		}
+	}
+	// Sorted by where they begin, each is compared with the one before that ends last, of those that write
+	// and of all.
+	slices.SortFunc(all, func(a, b region) int {
+		return cmp.Or(strings.Compare(a.space.name, b.space.name), cmp.Compare(a.lo, b.lo))
+	})
+	var wrote, any *region
+	for i := range all {
+		r := &all[i]
+		last := wrote
+		if r.write {
+			last = any
+		}
+		if last != nil && last.space == r.space && r.lo < last.hi {
+			c.violation(Unordered, c.line, "%s bytes [%d, %d): regions %d and %d of %v overlap, of which one writes", r.space.name, r.lo, min(r.hi, last.hi), last.index, r.index, by)
+			return
+		}
+		if any == nil || any.space != r.space || any.hi < r.hi {
+			any = r
+		}
+		if r.write && (wrote == nil || wrote.space != r.space || wrote.hi < r.hi) {
+			wrote = r
+		}
 	}
 }
 
