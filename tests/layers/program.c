@@ -111,6 +111,7 @@ static void open_device(program *p)
 			vkGetDeviceQueue(p->device, f, k, &q->handle);
 			VkCommandPoolCreateInfo pool = {
 				.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+				.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
 				.queueFamilyIndex = f,
 			};
 			MUST(vkCreateCommandPool(p->device, &pool, NULL, &q->pool));

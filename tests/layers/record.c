@@ -6,8 +6,8 @@
 // VKOMP_RECORD is the path of the log. If it contains %d, each device writes a log of its own,
 // whose name has the device's number. Without VKOMP_RECORD nothing is written.
 //
-// The order of lines is a possible one: a submission, a host's signal, a flush and a destruction
-// are written before the call, everything else after it. Commands of graphics and of extensions
+// The order of lines is a possible one: a submission, a host's signal, a flush, a destruction and
+// the loss of what was recorded are written before the call, everything else after it. Commands of graphics and of extensions
 // are written as unknown: see other.h.
 #define _GNU_SOURCE
 #include "layer.h"
@@ -132,8 +132,9 @@ typedef struct command_buffer {
 	layer_device *d;
 	VkCommandPool pool;
 	uint32_t number;
+	bool recorded; // it has contents in the log
 	text content;
-	struct command_buffer *next; // of those that go with their pool
+	struct command_buffer *next; // of those that go, or are reset, with their pool
 } command_buffer;
 
 // By handle. Their contents are freed with the object, or not at all.
@@ -834,11 +835,50 @@ static command_buffer *commands_of(VkCommandBuffer handle)
 	return layer_map_get(&buffers_of_commands, LAYER_KEY(handle));
 }
 
+// Writes that what was recorded is given up, before the call that does so: from then on nothing may
+// execute it. What takes its place is in the log only when it is complete.
+static void discard(command_buffer *b)
+{
+	journal *j = b->recorded ? begin(b->d) : NULL;
+	if (j != NULL) {
+		put(&j->unwritten, "discard");
+		put_number(&j->unwritten, ' ', b->number);
+		end(j);
+	}
+	b->recorded = false;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL reset_buffer(VkCommandBuffer handle, VkCommandBufferResetFlags flags)
+{
+	command_buffer *b = commands_of(handle);
+	if (b != NULL)
+		discard(b);
+	return layer_device_of(handle)->next.ResetCommandBuffer(handle, flags);
+}
+
+static bool reset_with_pool(uint64_t key, void *value, void *context)
+{
+	goes_with_pool(key, value, context);
+	return false; // it stays
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL reset_command_pool(VkDevice device, VkCommandPool pool,
+	VkCommandPoolResetFlags flags)
+{
+	layer_device *d = layer_device_of(device);
+	pool_going p = { .d = d, .pool = pool };
+	layer_map_each(&buffers_of_commands, reset_with_pool, &p);
+	for (command_buffer *b = p.buffers; b != NULL; b = b->next)
+		discard(b);
+	return d->next.ResetCommandPool(device, pool, flags);
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL begin_buffer(VkCommandBuffer handle,
 	const VkCommandBufferBeginInfo *info)
 {
 	command_buffer *b = commands_of(handle);
 	if (b != NULL) {
+		discard(b);
 		b->content.used = 0;
 		put(&b->content, "commands");
 		put_number(&b->content, ' ', b->number);
@@ -857,6 +897,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL end_buffer(VkCommandBuffer handle)
 		put_bytes(&j->unwritten, b->content.bytes, b->content.used);
 		put(&j->unwritten, "end");
 		end(j);
+		b->recorded = true;
 	}
 	return r;
 }
@@ -1508,6 +1549,8 @@ static const layer_intercept intercepts[] = {
 	LAYER_INTERCEPT(vkAllocateCommandBuffers, allocate_buffers),
 	LAYER_INTERCEPT(vkFreeCommandBuffers, free_buffers),
 	LAYER_INTERCEPT(vkDestroyCommandPool, destroy_command_pool),
+	LAYER_INTERCEPT(vkResetCommandPool, reset_command_pool),
+	LAYER_INTERCEPT(vkResetCommandBuffer, reset_buffer),
 	LAYER_INTERCEPT(vkBeginCommandBuffer, begin_buffer),
 	LAYER_INTERCEPT(vkEndCommandBuffer, end_buffer),
 	LAYER_INTERCEPT(vkCmdBindPipeline, cmd_bind_pipeline),

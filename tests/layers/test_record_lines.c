@@ -55,6 +55,13 @@ static const char *const expected[] = {
 	"signal 1 9",
 	"count 1 9",
 	"wait n",
+	"discard 1",
+	"commands 1 0",
+	"end",
+	"discard 1",
+	"commands 1 0",
+	"end",
+	"discard 1",
 	"unmap 1",
 	"destroy buffer 1",
 	"destroy memory 1",
@@ -263,6 +270,15 @@ static void run(program *p)
 	for (int k = 0; k < 2; k++)
 		CHECK(program_value(p, timeline) == 9, "counter: the log has the first time");
 	CHECK(!program_reaches(p, timeline, 10, 0), "value 10");
+	// What was recorded is lost when a recording begins, or with the first reset.
+	VkCommandBufferBeginInfo begin = { .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO };
+	for (int k = 0; k < 2; k++) {
+		MUST(vkBeginCommandBuffer(c, &begin));
+		program_end(c);
+		if (k == 0)
+			MUST(vkResetCommandBuffer(c, 0));
+		MUST(vkResetCommandPool(p->device, p->queues[0].pool, 0));
+	}
 	vkUnmapMemory(p->device, a.memory);
 	program_buffer_free(p, &a);
 	program_buffer_free(p, &b);

@@ -277,6 +277,15 @@ func (c *checker) dispatch() {
 		c.hostAccess("invalidate", false)
 	case "destroy":
 		c.destroy(string(c.word()), c.id())
+	case "discard":
+		id := c.id()
+		b := c.commands[id]
+		if b == nil {
+			c.fail("no such command buffer")
+			return
+		}
+		c.retire(fmt.Sprintf("command buffer %d is reset or begun again", id), b.users.ended())
+		b.commands, b.users, b.discarded = nil, nil, true
 	case "map", "unmap", "note", "reset":
 	case "unknown":
 		c.violation(Unknown, c.line, "%s", c.rest())

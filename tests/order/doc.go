@@ -37,10 +37,14 @@
 // identified by VkDeviceMemory and offset, imported memory by its host address, whichever device
 // uses it: memory that is reused is the same bytes.
 //
-// What commands use may be destroyed only when the host knows that they have ended: memory, buffers,
-// pipelines, command buffers, and devices. A command buffer may not be recorded again before either. The
-// log does not have descriptor sets, nor that command buffers and pools are reset, and whether semaphores
-// and fences are in use when they are destroyed is not checked.
+// What commands use may be destroyed only when the host knows that they have ended: memory, buffers and
+// pipelines; and what a batch uses only when the host knows that all of the batch has ended: semaphores,
+// fences, command buffers, and devices. A command buffer may not be reset, nor begun again, before
+// either. The log does not have descriptor sets. Whether a fence or a binary semaphore is free when it is
+// used again is not checked.
+//
+// The values of a timeline must be reached in their order: where two queues signal it, or a queue and the
+// host, the signal of the smaller value must come before the other.
 //
 // A clauses file has the program's depend clauses, one task on each line. A naive engine derives
 // the edges from them, and Check verifies each edge between the tasks' dispatches:
@@ -76,9 +80,9 @@
 //
 // The log is text with a line for each call. Fields are separated by blanks, items of a field by
 // colons; numbers are decimal, those marked x hexadecimal. Objects are identified by numbers of
-// their kind, which are never reused. A submission, a signal by the host, a flush and a
-// destruction are written before the call, everything else after it has returned. An incomplete
-// last line is ignored.
+// their kind, which are never reused. A submission, a signal by the host, a flush, a destruction and
+// the loss of what was recorded are written before the call, everything else after it has returned. An
+// incomplete last line is ignored.
 //
 //	vkomp-order 1                              the version; always first
 //	thread N                                   the following calls are by this thread of the host
@@ -109,6 +113,7 @@
 //	                                           1:B:OFFSET:SIZE of a buffer, 2 of an image
 //	  ? NAME                                   an unknown command
 //	end                                        (the lines of contents are not indented)
+//	discard C                                  its contents are lost: it is reset, or begun again
 //	submit Q w T:VALUE:STAGESx ... c C ... s T:VALUE:STAGESx ... | w ... f F
 //	failed                                     the call on the line before failed
 //	wait HOW T:VALUE ...                       vkWaitSemaphores; HOW: m was already satisfied,

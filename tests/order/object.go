@@ -213,5 +213,7 @@ type bufferRange struct {
 type commandBuffer struct {
 	device   *device
 	commands []command
-	users    users // batches
+	// discarded says that it was reset, or its recording begun again and has not ended.
+	discarded bool
+	users     users // batches
 }

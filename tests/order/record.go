@@ -24,7 +24,7 @@ func (c *checker) record() {
 		c.commands[id] = b
 	}
 	c.retire(fmt.Sprintf("command buffer %d is recorded again", id), b.users.ended())
-	b.device, b.commands, b.users = d, b.commands[:0], nil
+	b.device, b.commands, b.users, b.discarded = d, b.commands[:0], nil, false
 	c.bound = map[uint64][]bufferRange{}
 	c.push = [maxPushes]uint32{}
 	pushes := 0
@@ -294,6 +294,9 @@ func (c *checker) submit(q *queue) {
 			}
 			c.owned(q, b.device, "command buffer", id)
 			b.users.add(q.batch)
+			if b.discarded {
+				c.violation(Unbound, c.line, "%v uses command buffer %d, which was reset", q.last, id)
+			}
 			for i := range b.commands {
 				c.execute(q, &b.commands[i], index)
 				index++
