@@ -39,7 +39,7 @@ demo: bin/vkomp-demo
 # no device run again when the go command sees that something has changed for them.
 check:
 	scripts/setup test
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l .) || exit; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check-pure check-devices
 
@@ -136,14 +136,14 @@ vet:
 	$(GO) vet $(PACKAGES)
 
 lint: vet
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l .) || exit; if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) run $(STATICCHECK) $(PACKAGES)
 
 # The embedded modules must be what their sources give.
 shaders:
 	scripts/setup shaders
 	$(GO) generate $(PACKAGES)
-	@changed=$$(git status --porcelain -- '*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
+	@changed=$$(git status --porcelain -- '*.spv') || exit; if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
 
 # Our own Vulkan declarations against the headers of libvulkan-dev.
 abi:
@@ -204,7 +204,7 @@ layers-test: layers
 vgpu:
 	scripts/setup vgpu
 	cd interop/vgpu && export GOWORK=off && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./... && $(GO) generate ./...
-	@changed=$$(git status --porcelain -- 'interop/vgpu/*.spv'); if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
+	@changed=$$(git status --porcelain -- 'interop/vgpu/*.spv') || exit; if [ -n "$$changed" ]; then echo "the sources give other modules:"; echo "$$changed"; exit 1; fi
 	GOWORK=off MODULE=interop/vgpu scripts/test ./...
 	cd interop/vgpu && GOWORK=off $(GO) build -o ../../bin/vkomp-heat ./cmd/heat
 	bin/vkomp-heat -verify -out bin/heat
