@@ -67,7 +67,8 @@ type MergeOptions struct {
 // instruction if the options do not allow two launches, or if the entry point uses its push constants, a
 // built-in, or a binding that is not shared in another way than by accessing members of them, or has other
 // bindings than storage buffers, unless they are shared. Spaced bindings have to be arrays and nothing else,
-// indices into them to have 32 bits, and pointers into them to come from such indices alone (no OpPtrAccessChain).
+// indices into them to have 32 bits, those into parts of an element to be constants that are in bounds, and pointers into
+// them to come from such indices alone (no OpPtrAccessChain).
 // Debug information that names bindings that become arrays (NonSemantic.Shader.DebugInfo) is such a use.
 func Merge(m *Module, entry string, o MergeOptions) (Merged, error) {
 	e, err := m.EntryPoint(entry)

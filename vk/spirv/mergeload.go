@@ -65,40 +65,49 @@ func (f *folding) pushedLoad(prologue int, chain []uint32, value uint32) uint32 
 }
 
 // isPlain reports whether the part of a structure to which indices lead, given by their ids, is a scalar, a
-// vector, a matrix or a pointer, and is there whatever the program does: the indices are constants, and there is
-// no array whose length is none.
+// vector, a matrix or a pointer, and is there whatever the program does.
 func (f *folding) isPlain(held uint32, path []uint32) bool {
-	for _, id := range path {
-		whole, _ := f.definition(held)
-		index, ok := f.constant(id)
-		switch {
-		case !ok:
-			return false
-		case whole.opcode == opTypeStruct:
-			members := whole.operands[1:]
-			if index >= uint32(len(members)) {
-				return false
-			}
-			held = members[index]
-		case whole.opcode == opTypeVector || whole.opcode == opTypeMatrix:
-			if index >= whole.operands[2] {
-				return false
-			}
-			held = whole.operands[1]
-		case whole.opcode == opTypeArray:
-			if length, ok := f.constant(whole.operands[2]); !ok || index >= length {
-				return false
-			}
-			held = whole.operands[1]
-		default:
-			return false
-		}
+	held, ok := f.within(held, path)
+	if !ok {
+		return false
 	}
 	switch part, _ := f.definition(held); part.opcode {
 	case opTypeInt, opTypeFloat, opTypeVector, opTypeMatrix, opTypePointer:
 		return true
 	}
 	return false
+}
+
+// within returns the type of the part of a type to which indices lead, given by their ids. It reports false unless
+// the part is there whatever the program does: the indices are constants, and there is no array whose length is none.
+func (f *folding) within(held uint32, path []uint32) (part uint32, ok bool) {
+	for _, id := range path {
+		whole, _ := f.definition(held)
+		index, ok := f.constant(id)
+		switch {
+		case !ok:
+			return 0, false
+		case whole.opcode == opTypeStruct:
+			members := whole.operands[1:]
+			if index >= uint32(len(members)) {
+				return 0, false
+			}
+			held = members[index]
+		case whole.opcode == opTypeVector || whole.opcode == opTypeMatrix:
+			if index >= whole.operands[2] {
+				return 0, false
+			}
+			held = whole.operands[1]
+		case whole.opcode == opTypeArray:
+			if length, ok := f.constant(whole.operands[2]); !ok || index >= length {
+				return 0, false
+			}
+			held = whole.operands[1]
+		default:
+			return 0, false
+		}
+	}
+	return held, true
 }
 
 // constant returns the value of a constant of 32 bits.

@@ -163,6 +163,9 @@ func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
 	if !f.isWord(o[4]) {
 		return true, in.errorf("index %%%d has not 32 bits", o[4])
 	}
+	if !f.isInside(o[2], o[3:]) {
+		return true, in.leadsOut()
+	}
 	inside := f.emitResult(opULessThan, s.boolean, o[4], part.length)
 	moved := f.emitResult(opIAdd, s.unsigned, o[4], part.start)
 	index := f.emitResult(opSelect, s.unsigned, inside, moved, part.outside)
@@ -190,11 +193,51 @@ func (f *folding) isWord(id uint32) bool {
 	return ok && kind.opcode == opTypeInt && kind.operands[1] == 32
 }
 
+// isInside reports whether the indices of an access chain lead to a part of what its base points to, apart from an
+// index into an array without a length.
+func (f *folding) isInside(base uint32, path []uint32) bool {
+	value, ok := f.definition(base)
+	if !ok || len(value.operands) < 2 || value.operands[1] != base {
+		return false
+	}
+	pointer, ok := f.definition(value.operands[0])
+	if !ok || pointer.opcode != opTypePointer {
+		return false
+	}
+	held := pointer.operands[2]
+	if f.isSpaced(base) { // the indices of the array in its structure, and of the element
+		array, ok := f.within(held, path[:1])
+		whole, _ := f.definition(array)
+		if !ok || whole.opcode != opTypeRuntimeArray {
+			return false
+		}
+		held, path = whole.operands[1], path[2:]
+	}
+	_, ok = f.within(held, path)
+	return ok
+}
+
+// leadsOut returns the error for an access chain that perhaps leads out of the launch's part: what comes behind an element may
+// be in the next launch's, and is out of bounds for this one's, where a device may have to keep kernels in bounds.
+func (in instruction) leadsOut() error {
+	return in.errorf("an index that is no constant could lead out of an element of a binding")
+}
+
+// isVariable reports whether an id is a variable of the module.
+func (f *folding) isVariable(id uint32) bool {
+	root := f.roots.get(id)
+	return root != 0 && f.variables[root-1].id == id
+}
+
 // refuseSpaced returns an error for an instruction that reads or writes all of a binding, or that moves a pointer to an
-// element, perhaps out of the launch's part.
+// element, or to a part of one, perhaps out of the launch's part.
 func (f *folding) refuseSpaced(in instruction) error {
 	var pointers []uint32
 	switch o := in.operands; in.opcode {
+	case opAccessChain, opInBoundsAccessChain:
+		if !f.isVariable(o[2]) && f.isBindingPointer(o[0]) && !f.isInside(o[2], o[3:]) {
+			return in.leadsOut()
+		}
 	case opLoad:
 		pointers = o[2:3]
 	case opStore:
@@ -202,7 +245,7 @@ func (f *folding) refuseSpaced(in instruction) error {
 	case opCopyMemory:
 		pointers = o[:2]
 	case opPtrAccessChain, opInBoundsPtrAccessChain, opRawAccessChainNV:
-		if pointer, _ := f.definition(o[0]); pointer.opcode != opTypePointer || storageClass(pointer.operands[1]).isDescriptor() {
+		if f.isBindingPointer(o[0]) {
 			return in.errorf("it moves a pointer in a binding")
 		}
 	}
@@ -212,4 +255,10 @@ func (f *folding) refuseSpaced(in instruction) error {
 		}
 	}
 	return nil
+}
+
+// isBindingPointer reports whether values of a type may point into bindings.
+func (f *folding) isBindingPointer(id uint32) bool {
+	pointer, _ := f.definition(id)
+	return pointer.opcode != opTypePointer || storageClass(pointer.operands[1]).isDescriptor()
 }

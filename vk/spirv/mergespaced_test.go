@@ -75,6 +75,48 @@ func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
 	}
 }
 
+// Behind an element that has parts may be one of another launch, so indices of parts have to be constants that are in bounds.
+func TestMergeRefusesWhatLeadsOutOfSpacedElements(t *testing.T) {
+	const pair, pairPointer, null, element, part, dynamic, pointed = idAfterBuffer, idAfterBuffer + 1, idAfterBuffer + 2, 60, 61, 62, 63
+	chain := func(kind, result, base uint32, indices ...uint32) []uint32 {
+		return op(opAccessChain, append([]uint32{kind, result, base}, indices...)...)
+	}
+	first := chain(idUintPointer, element, idVariable, idZero, idZero, idOne)
+	load := op(opLoad, idUint, dynamic, element)
+	for name, test := range map[string]struct {
+		body [][]uint32
+		ok   bool
+	}{
+		"constant":                         {[][]uint32{first}, true},
+		"no constant":                      {[][]uint32{first, load, chain(idUintPointer, part, idVariable, idZero, idZero, dynamic)}, false},
+		"beyond the element":               {[][]uint32{chain(idUintPointer, part, idVariable, idZero, idZero, idTwo)}, false},
+		"null":                             {[][]uint32{chain(idUintPointer, part, idVariable, idZero, idZero, null)}, false},
+		"of a pointer, constant":           {[][]uint32{chain(pairPointer, pointed, idVariable, idZero, idTwo), chain(idUintPointer, part, pointed, idOne)}, true},
+		"of a pointer, no constant":        {[][]uint32{first, load, chain(pairPointer, pointed, idVariable, idZero, idTwo), chain(idUintPointer, part, pointed, dynamic)}, false},
+		"of a pointer, beyond":             {[][]uint32{chain(pairPointer, pointed, idVariable, idZero, idTwo), chain(idUintPointer, part, pointed, idTwo)}, false},
+		"element that is no constant":      {[][]uint32{first, load, chain(idUintPointer, part, idVariable, idZero, dynamic, idOne)}, true},
+		"of something else than a pointer": {[][]uint32{chain(idUintPointer, part, idZero, idOne)}, false},
+	} {
+		s := storageBuffer()
+		s.annotations[0] = op(opDecorate, idArray, decorationArrayStride, 8)
+		s.annotations = append(s.annotations, op(opDecorate, pair, decorationArrayStride, 4))
+		s.globals[0] = op(opTypeRuntimeArray, idArray, pair)
+		s.globals = slices.Concat([][]uint32{op(opTypeArray, pair, idUint, idTwo)}, s.globals, [][]uint32{
+			op(opTypePointer, pairPointer, uint32(classStorageBuffer), pair), op(opConstantNull, idUint, null),
+		})
+		s.body = append(test.body, chain(idUintPointer, 64, idVariable, idZero, idOne, idZero), op(opStore, 64, idOne))
+		m := parsedShader(t, s)
+		if _, err := Merge(m, "main", spacedRoom); test.ok && err != nil || !test.ok && (err == nil || !strings.Contains(err.Error(), "lead out of an element")) {
+			t.Errorf("%s: %v, want none %v", name, err, test.ok)
+		}
+		for _, o := range []MergeOptions{room, sharedRoom} {
+			if _, err := Merge(m, "main", o); err != nil {
+				t.Errorf("%s, bindings %d: %v", name, o.Bindings, err)
+			}
+		}
+	}
+}
+
 func parsedShader(t *testing.T, s shader) *Module {
 	t.Helper()
 	m, err := Parse(s.encode())
