@@ -132,10 +132,8 @@ type merging struct {
 	unsigned uint32
 	// loads are the push constants that functions load at their beginning, by the offset of the instruction
 	// behind which they do, and loaded has the id of what is loaded there for each load of the module.
-	// places has these ids by that offset, type and path.
-	loads  map[int][]pushedLoad
+	loads  map[int][]*pushedLoad
 	loaded map[uint32]uint32
-	places map[string]uint32
 	// marked, declared and folding.decorated say how far the rewriting has come: see declareMerged.
 	marked, declared bool
 }

@@ -359,6 +359,45 @@ func TestMergedFunctionsLoadPushConstantsOnce(t *testing.T) {
 	}
 }
 
+// Many loads through a long chain into the push constants cost no more than their words.
+func TestMergeLooksAtAChainOnce(t *testing.T) {
+	const nested, loads, block, pointer, blockPointer, variable, chain = 4000, 4000, idFree, idFree + 1, idFree + 2, idFree + 3, idFree + 4
+	var s shader
+	held, free := uint32(idUint), uint32(chain+1)
+	path := []uint32{pointer, chain, variable}
+	for range nested {
+		s.annotations = append(s.annotations, op(opMemberDecorate, free, 0, decorationOffset, 0))
+		s.globals = append(s.globals, op(opTypeStruct, free, held))
+		path = append(path, idZero)
+		held, free = free, free+1
+	}
+	s.annotations = append(s.annotations, op(opMemberDecorate, block, 0, decorationOffset, 0), op(opDecorate, block, decorationBlock))
+	s.globals = append(s.globals,
+		op(opTypeStruct, block, held),
+		op(opTypePointer, pointer, uint32(classPushConstant), idUint),
+		op(opTypePointer, blockPointer, uint32(classPushConstant), block),
+		op(opVariable, blockPointer, variable, uint32(classPushConstant)))
+	s.body = [][]uint32{op(opAccessChain, append(path, idZero)...)}
+	for range loads {
+		s.body = append(s.body, op(opLoad, idUint, free, chain))
+		free++
+	}
+	code := s.encode()
+	setBound(code, free)
+	m, err := Parse(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := allocated(func() {
+		if _, err := Merge(m, "main", sharedRoom); err != nil {
+			t.Error(err)
+		}
+	})
+	if limit := 64 * uint64(len(code)); bytes > limit {
+		t.Errorf("%d bytes allocated for a module of %d, want at most %d", bytes, len(code), limit)
+	}
+}
+
 // Only what is there whatever the program does is loaded without being asked for.
 func TestOnlyPlainPartsOfPushConstantsAreLoadedOnce(t *testing.T) {
 	p, err := rescan(parsed(t, "pushed.spv"))

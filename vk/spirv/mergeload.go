@@ -12,7 +12,7 @@ import (
 type pushedLoad struct {
 	pointer, value uint32   // types of the pointer to it, and of the value
 	path           []uint32 // ids of the indices in the push constants of a launch, which are constants
-	id             uint32   // what the variant loads
+	id             uint32   // what the variant loads, 0 until it does
 }
 
 // findPushedLoads finds what the functions load from the push constants.
@@ -21,14 +21,15 @@ func (f *folding) findPushedLoads() {
 	if g.block == 0 {
 		return
 	}
-	g.loads, g.loaded, g.places = make(map[int][]pushedLoad), make(map[uint32]uint32), make(map[string]uint32)
+	g.loads, g.loaded = make(map[int][]*pushedLoad), make(map[uint32]uint32)
 	for i := range f.functions {
 		function := &f.functions[i]
 		prologue := f.prologueOf(function)
 		if prologue == 0 {
 			continue
 		}
-		chains := make(map[uint32]instruction)
+		places := make(map[string]*pushedLoad) // by path
+		chains := make(map[uint32]*pushedLoad)
 		for word := function.start; word < function.end; {
 			in := f.at(word)
 			word = in.next()
@@ -36,32 +37,40 @@ func (f *folding) findPushedLoads() {
 			switch in.opcode {
 			case opAccessChain, opInBoundsAccessChain:
 				if v := g.variables[o[2]]; v != nil && v.class == classPushConstant && f.isPlain(v.held, o[3:]) {
-					chains[o[1]] = in
+					chains[o[1]] = f.placeOf(o, places)
 				}
 			case opLoad:
-				if chain, ok := chains[o[2]]; ok {
-					g.loaded[o[1]] = f.pushedLoad(prologue, chain.operands, o[0])
+				l := chains[o[2]]
+				if l == nil || l.value != o[0] {
+					continue
 				}
+				if l.id == 0 {
+					l.id = f.newID()
+					g.loads[prologue] = append(g.loads[prologue], l)
+				}
+				g.loaded[o[1]] = l.id
 			}
 		}
 	}
 }
 
-// pushedLoad returns the id of a value that the variant loads behind the instruction at prologue, through a
-// chain with these operands.
-func (f *folding) pushedLoad(prologue int, chain []uint32, value uint32) uint32 {
-	g := f.merging
-	key := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, uint32(prologue)), value)
+// placeOf returns what a chain with these operands leads to, the same for chains with the same path. Many loads may
+// go through a chain, which may be long, so that they must not look at its path again.
+func (f *folding) placeOf(chain []uint32, places map[string]*pushedLoad) *pushedLoad {
+	pointer, _ := f.definition(chain[0])
+	if pointer.opcode != opTypePointer {
+		return nil
+	}
+	var key []byte
 	for _, index := range chain[3:] {
 		key = binary.NativeEndian.AppendUint32(key, index)
 	}
-	id := g.places[string(key)]
-	if id == 0 {
-		id = f.newID()
-		g.places[string(key)] = id
-		g.loads[prologue] = append(g.loads[prologue], pushedLoad{chain[0], value, chain[3:], id})
+	l := places[string(key)]
+	if l == nil {
+		l = &pushedLoad{pointer: chain[0], value: pointer.operands[2], path: chain[3:]}
+		places[string(key)] = l
 	}
-	return id
+	return l
 }
 
 // isPlain reports whether the part of a structure to which indices lead, given by their ids, is a scalar, a
