@@ -158,7 +158,7 @@ func (f *folding) mergedVariable(id uint32) *mergedVariable {
 // another one beside that with the push constants of the launches.
 func (f *folding) isUnpushed(id uint32) bool {
 	root := f.roots.get(id)
-	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil
+	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil && id != f.merging.pushed
 }
 
 // findMerged finds the bindings and the push constants, and how many launches they allow.
@@ -210,9 +210,29 @@ func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 		g.launches = min(g.launches, (pushBytes-g.base)/g.stride)
 	}
 	if g.outer != 0 && g.pushed == 0 {
-		g.pushed, g.added = f.newID(), true
+		if g.pushed = f.unusedPushed(); g.pushed == 0 {
+			g.pushed = f.newID()
+		}
+		g.added = !slices.Contains(f.interfaceIDs, g.pushed)
 	}
 	return nil
+}
+
+// unusedPushed returns the id of a variable of push constants that no function uses, or 0. The one with the push constants
+// of the launches takes its place: the validation layer ends the process where a module has an unused one besides.
+func (f *folding) unusedPushed() uint32 {
+	used := make([]bool, len(f.variables))
+	for i := range f.functions {
+		for _, u := range f.functions[i].uses {
+			used[u.variable] = true
+		}
+	}
+	for i, v := range f.variables {
+		if v.class == classPushConstant && !used[i] {
+			return v.id
+		}
+	}
+	return 0
 }
 
 // findPushed finds the distance between the push constants of two launches. A block must not be part
@@ -420,7 +440,7 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 	case opDecorate:
 		return o[0] == g.block && o[1] == decorationBlock, nil
 	case opVariable:
-		return f.mergedVariable(o[1]) != nil, nil
+		return f.mergedVariable(o[1]) != nil || o[1] == g.pushed, nil
 	case opAccessChain, opInBoundsAccessChain:
 		if v := f.mergedVariable(o[2]); v != nil {
 			if !g.declared {
@@ -449,7 +469,7 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 			return f.replaceOperand(in, 0)
 		}
 	default:
-		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, func(id uint32) bool { return f.mergedVariable(id) != nil }) {
+		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, func(id uint32) bool { return f.mergedVariable(id) != nil || id == g.pushed }) {
 			return true, in.errorf("it names a variable that is declared after it in the variant")
 		}
 	}
