@@ -85,7 +85,7 @@ func (rt *Runtime) reports(ctx context.Context) (stop func() error) {
 func (rt *Runtime) progress() Progress {
 	counts, stats := rt.graph.Counts(), rt.Stats()
 	return Progress{
-		Tasks: counts.Tasks, Done: counts.Tasks - min(counts.Live, counts.Tasks),
+		Tasks: counts.Tasks, Done: counts.Done,
 		BytesToDevice: stats.BytesToDevice, BytesFromDevice: stats.BytesFromDevice,
 	}
 }

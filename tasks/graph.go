@@ -12,7 +12,7 @@ import (
 // Graph is the set of all tasks of a runtime, in the scopes made by NewScope.
 type Graph struct {
 	// ids is the last task number given to a family; the others are totals.
-	ids, tasks, edges, failures atomic.Uint64
+	ids, tasks, done, edges, failures atomic.Uint64
 	// keep says that completed tasks are kept for snapshots. It is set before the first task.
 	keep bool
 	// errors are set before the first task, if at all.
@@ -35,8 +35,9 @@ type Graph struct {
 
 // Counts are totals since the graph was made.
 type Counts struct {
-	// Tasks is the number of tasks added.
-	Tasks uint64
+	// Tasks is the number of tasks added, Done how many of them are complete. Done is never more than
+	// that, also while other goroutines add tasks and complete them.
+	Tasks, Done uint64
 	// Edges is the number of dependences found: pairs of a task and a
 	// predecessor that was not complete when the task was added, or, if Keep was
 	// called, of any predecessor. The pairs of a join between sets (see JoinSets) count too.
@@ -44,20 +45,20 @@ type Counts struct {
 	// Failures is the number of tasks that failed or were not run because of
 	// a failed predecessor.
 	Failures uint64
-	// Live is the number of tasks that are not complete now.
-	Live uint64
 }
 
 // Counts returns the totals so far.
 func (g *Graph) Counts() Counts {
-	live := 0
 	for _, s := range g.scopes() {
 		s.lock()
 		s.family.flushLocked(g)
-		live += s.live - s.joins
 		s.unlock()
 	}
-	return Counts{Tasks: g.tasks.Load(), Edges: g.edges.Load(), Failures: g.failures.Load(), Live: uint64(live)}
+	// Done is read first: flushLocked adds tasks before it adds how many of them are complete. But Unpass
+	// takes a task back.
+	c := Counts{Done: g.done.Load()}
+	c.Tasks, c.Edges, c.Failures = max(g.tasks.Load(), c.Done), g.edges.Load(), g.failures.Load()
+	return c
 }
 
 // Pending reports whether a task is not complete.

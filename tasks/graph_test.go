@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestSnapshotAfterKeepShowsEverything(t *testing.T) {
 	s.add(Task{Label: "e", Depend: s.use(DependOut, "x")})
 	s.add(Task{Label: "f"})
 	expectDrawing(t, &s.graph, "a complete, b complete failed, c complete failed, d complete failed, e started, f started; a→b b→c b→d c→e d→e")
-	if c := s.graph.Counts(); c != (Counts{Tasks: 6, Edges: 5, Failures: 3, Live: 2}) {
+	if c := s.graph.Counts(); c != (Counts{Tasks: 6, Edges: 5, Failures: 3, Done: 4}) {
 		t.Errorf("counts %+v", c)
 	}
 }
@@ -160,5 +161,45 @@ func TestOutstandingTasksAreCountedByWhatTheyWaitFor(t *testing.T) {
 		if !slices.Equal(got, want[:min(kinds, 4)]) || left != more {
 			t.Errorf("%d kinds: got %+v and %d more, want %+v and %d", kinds, got, left, want[:min(kinds, 4)], more)
 		}
+	}
+}
+
+// A task that is added while the counts are read is not counted as complete.
+func TestCountsWhileTasksAreAdded(t *testing.T) {
+	var g Graph
+	var w Work
+	add := func(s *Scope) {
+		if _, err := s.Add(&Task{Label: "task", Runner: held{}}, &w); err != nil {
+			t.Error(err)
+		}
+	}
+	read, awaited := g.NewScope(), g.NewScope()
+	add(read)
+	add(awaited)
+	// Counts waits at the second scope, whose lock another goroutine holds.
+	locked, unlock := make(chan struct{}), make(chan struct{})
+	go func() {
+		awaited.lock()
+		close(locked)
+		<-unlock
+		awaited.unlock()
+	}()
+	<-locked
+	counts := make(chan Counts)
+	go func() { counts <- g.Counts() }()
+	for flushed := false; !flushed; {
+		runtime.Gosched()
+		read.lock()
+		flushed = read.family.counted == read.family.last
+		read.unlock()
+	}
+	add(read)
+	// What somebody else reads, or the end of the scope, counts the task in the graph.
+	read.lock()
+	read.family.flushLocked(&g)
+	read.unlock()
+	close(unlock)
+	if c := <-counts; c.Done != 0 {
+		t.Errorf("%d of %d tasks are counted as complete, and none is", c.Done, c.Tasks)
 	}
 }

@@ -365,6 +365,7 @@ func (n *Node) completeAtOnceLocked(w *Work) {
 	n.toLocked(phaseComplete)
 	n.left = 0
 	s.live--
+	s.family.done++
 	if len(s.waiters) > 0 {
 		s.childCompleteLocked(n)
 	}
@@ -516,6 +517,8 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 	s.live--
 	if n.notes.has(joining) {
 		s.joins--
+	} else {
+		s.family.done++
 	}
 	if failedBy != nil || n.specials().group != nil || len(s.waiters) > 0 {
 		s.childCompleteLocked(n)

@@ -23,8 +23,9 @@ type family struct {
 	// last is the number of the last task, end the end of the block of numbers that the family
 	// has from the graph.
 	last, end uint64
-	// tasks and edges are counted here until flushLocked: tasks up to the number counted.
-	tasks, edges, counted uint64
+	// tasks, how many of them are complete, and edges are counted here until flushLocked: tasks up to the
+	// number counted.
+	tasks, done, edges, counted uint64
 	// found are the predecessors of the task that is being added, completing the tasks that are
 	// being completed: scratch memory.
 	found, completing []*Node
@@ -164,8 +165,9 @@ func (f *family) takeIDsLocked(g *Graph) {
 // flushLocked adds the counts to the graph's.
 func (f *family) flushLocked(g *Graph) {
 	g.tasks.Add(f.tasks + f.last - f.counted)
+	g.done.Add(f.done)
 	g.edges.Add(f.edges)
-	f.counted, f.tasks, f.edges = f.last, 0, 0
+	f.counted, f.tasks, f.done, f.edges = f.last, 0, 0, 0
 }
 
 func (s *Scope) lock() { s.family.mu.Lock() }
@@ -187,6 +189,7 @@ func (s *Scope) Pass() bool {
 		s.register()
 	}
 	s.family.tasks++
+	s.family.done++
 	return true
 }
 
@@ -194,7 +197,9 @@ func (s *Scope) Pass() bool {
 func (s *Scope) Unpass() {
 	s.lock()
 	defer s.unlock()
-	s.family.tasks-- // below zero if it was flushed meanwhile, which the sum takes up
+	// Below zero if they were flushed meanwhile, which the sums take up.
+	s.family.tasks--
+	s.family.done--
 }
 
 // OnDevice reports whether a task of a device's domain that is added next starts at once, whatever it

@@ -329,7 +329,7 @@ func TestDependentErrorNamesTaskAndRoot(t *testing.T) {
 	if got, want := err.Error(), `task "c" not run: it depends on failed task "a": broken`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if c := s.graph.Counts(); c != (Counts{Tasks: 3, Edges: 2, Failures: 3}) {
+	if c := s.graph.Counts(); c != (Counts{Tasks: 3, Done: 3, Edges: 2, Failures: 3}) {
 		t.Errorf("counts %+v", c)
 	}
 }

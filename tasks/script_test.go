@@ -206,7 +206,7 @@ func (s *script) step(d *datadriven.TestData, t *testing.T, step []string) {
 		fmt.Sscan(step[1], &s.graph.largeSet)
 	case "counts":
 		c := s.graph.Counts()
-		s.say("%d tasks, %d edges, %d failures, %d live", c.Tasks, c.Edges, c.Failures, c.Live)
+		s.say("%d tasks, %d edges, %d failures, %d live", c.Tasks, c.Edges, c.Failures, c.Tasks-c.Done)
 	case "fulfill":
 		if err := s.detach[step[1]].Fulfill(&s.work); err != nil {
 			s.say("%v", err)

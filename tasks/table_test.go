@@ -156,7 +156,7 @@ func TestCompleteTaskOrdersNothing(t *testing.T) {
 			s.complete("a", nil)
 			s.add(Task{Label: "b", Depend: []Depend{{Kind: later, Ptr: s.storage("x"), Size: 8}}})
 			s.expect(t, "start a", "start b")
-			if c := s.graph.Counts(); c != (Counts{Tasks: 2, Live: 1}) {
+			if c := s.graph.Counts(); c != (Counts{Tasks: 2, Done: 1}) {
 				t.Errorf("%v → %v: %+v", earlier, later, c)
 			}
 		}

@@ -70,7 +70,7 @@ func (o *observed) check(x *tree) error {
 
 func (o *observed) rest(x *tree, scopes []*Scope) error {
 	c := x.graph.Counts()
-	o.seen = append(o.seen, fmt.Sprint(c.Tasks, " tasks, ", c.Failures, " failures, ", c.Live, " live"))
+	o.seen = append(o.seen, fmt.Sprint(c.Tasks, " tasks, ", c.Failures, " failures, ", c.Tasks-c.Done, " live"))
 	for _, s := range scopes {
 		o.seen = append(o.seen, fmt.Sprint(s.Wait(context.Background(), nil), len(s.children), s.lingering, s.onlookers, s.live, s.joins, s.failedStorage != nil))
 	}
