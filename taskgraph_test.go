@@ -549,6 +549,58 @@ func TestReplayOfWhatHasBecomeInvalid(t *testing.T) {
 	})
 }
 
+// Of successive constructs that only run kernels, the one that fails does so alone at a replay, although such constructs
+// can have one task.
+func TestReplayedConstructThatFailsFailsAlone(t *testing.T) {
+	type value [64]float32
+	mapper := vkomp.Mapper[value, value]{Encode: func(i, v *value) { *i = *v }, Decode: func(v, i *value) { *v = *i }}
+	for name, c := range map[string]struct {
+		arg   func(y []float32) vkomp.Arg
+		enter func(y []float32) vkomp.Arg // how y is mapped at the replay
+		want  error
+	}{
+		"storage that is an image": {vkomp.ToFrom[float32], func(y []float32) vkomp.Arg { return mapper.To((*value)(y)) }, vkomp.ErrPartialOverlap},
+		"self, of other storage":   {func(y []float32) vkomp.Arg { return vkomp.ToFrom(y).Self() }, vkomp.To[float32], vkomp.ErrNotShared},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rt := vktest.Open(t, vktest.Staging)
+			ctx := t.Context()
+			if rt.DefaultDevice(ctx).IsInitial() {
+				t.Skip("needs a Vulkan device")
+			}
+			k := newKernel(t, rt, shaders.Saxpy)
+			x, y, z := constant(64, 1), constant(64, 1), constant(64, 1)
+			must(t, rt.Target(ctx, saxpyOn(t, k, 1, x, constant(64, 0)))) // compiles the kernel
+			g := newGraphed(rt, func(ctx context.Context) error {
+				fails, runs := saxpyOn(t, k, 1, x, y), saxpyOn(t, k, 1, x, z)
+				fails.Args[1] = c.arg(y)
+				fails.NoWait, fails.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
+				runs.NoWait, runs.Depend = true, []vkomp.Depend{vkomp.InOut(z)}
+				return errors.Join(rt.Target(ctx, fails), rt.Target(ctx, runs))
+			})
+			g.NoGroup = true
+			must(t, g.encounter(ctx, nil))
+			_ = rt.Taskwait(ctx) // whether storage that is not present can be shared is the device's affair
+			must(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), c.enter(y), vkomp.To(z)}}))
+			for range 2 {
+				g.expect(t, "replay", false, nil)
+				if err := rt.Taskwait(ctx); !errors.Is(err, c.want) {
+					t.Errorf("the replay: %v, want %v", err, c.want)
+				}
+			}
+			must(t, rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(z)}}))
+			if z[0] != 4 {
+				t.Errorf("z is %v, want 4: the other construct has run at each encounter", z[0])
+			}
+			exit := vkomp.Delete(y)
+			if c.want == vkomp.ErrPartialOverlap {
+				exit = mapper.Delete((*value)(y))
+			}
+			must(t, rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.Delete(x), exit, vkomp.Delete(z)}}))
+		})
+	}
+}
+
 // After a hard pause a record is replayed on the device that is opened then, where nothing is present
 // but what the record itself maps.
 func TestReplayAfterAHardPause(t *testing.T) {

@@ -353,6 +353,53 @@ func TestConstructsThatOneTaskCannotReplace(t *testing.T) {
 	}
 }
 
+// A construct that wants more than its kernel on mapped storage has a task of its own.
+func TestConstructsThatWantMoreAreNotPlain(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x := filled(16, 1)
+	for name, change := range map[string]func(g *Region){
+		"nothing":       nil,
+		"a priority":    func(g *Region) { g.Priority = 1 },
+		"no storage":    func(g *Region) { g.Enter[0].Size = 0 },
+		"always":        func(g *Region) { g.Enter[0].Always = true },
+		"self":          func(g *Region) { g.Enter[0].Share = memory.ShareMust },
+		"a pointer":     func(g *Region) { g.Pointers = make([]Pointer, 1) },
+		"an address":    func(g *Region) { g.Addresses = make([]Address, 1) },
+		"other buffers": func(g *Region) { g.Buffers = make([]Buffer, 1) },
+		"no kernel":     func(g *Region) { g.Kernel = nil },
+	} {
+		g := r.region(launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
+		if change != nil {
+			change(g)
+		}
+		if got := g.Plain(); got != (change == nil) {
+			t.Errorf("%s: plain is %v", name, got)
+		}
+	}
+}
+
+// A launch of which one dimension is folded into another has another pipeline, so that it stays a task of its own, also
+// where one dispatch does it.
+func TestCompoundOfLongRanges(t *testing.T) {
+	d := newFakeDevice(t, unifiedMemory, 1)
+	d.props.Limits.MaxComputeWorkGroupCount = [3]uint32{8, 8, 8}
+	r := newRigOn(t, d, memoryModes[1])
+	defer r.close()
+	r.watches = false
+	for elements, possible := range map[int]bool{32: true, 64: false, 100: false} { // in workgroups of four
+		x, y := filled(elements, 1), filled(elements, 1)
+		var regions []*Region
+		for _, s := range [][]uint32{x, y} {
+			regions = append(regions, r.region(launch{label: "add", kernel: "add", args: []arg{tofrom(s)}, constant: 1, out: [][]uint32{s}}))
+		}
+		if got := r.s.NewCompound(regions) != nil; got != possible {
+			t.Errorf("%d elements: one task can replace the constructs: %v, want %v", elements, got, possible)
+		}
+	}
+}
+
 // One by one, launches of many invocations go to the device in submissions that drivers let run to their
 // end.
 func TestCompoundIsNoLongerThanASubmission(t *testing.T) {
