@@ -85,6 +85,7 @@ func checkMergedDispatches(t *testing.T, d *Device, all []spirv.MergedBindings) 
 		{"lengths", PipelineOptions{Bindings: []uint32{0, 1, 2}}},
 		{"place", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 8}},
 		{"parts", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 4}},
+		{"steps", PipelineOptions{Bindings: []uint32{0, 1}, PushConstants: 4}},
 	}
 	var alone, together []Pipeline
 	for _, k := range kernels {
@@ -127,7 +128,7 @@ func checkMergedDispatches(t *testing.T, d *Device, all []spirv.MergedBindings) 
 						free = free[2:]
 						continue
 					}
-					if kind == 5 {
+					if kind >= 5 {
 						count = min(count, rows)
 						rows -= count
 						wild := int32(0)
@@ -136,7 +137,7 @@ func checkMergedDispatches(t *testing.T, d *Device, all []spirv.MergedBindings) 
 						}
 						half := max(words*4/2, uint64(d.Properties().Limits.MinStorageBufferOffsetAlignment))
 						step := []uint64{0, half, words * 4, 2 * words * 4}[random.IntN(4)]
-						inRow(&unordered, pipelines[5], random, count, part(from), step, part(to+parts+rows), wild)
+						inRow(&unordered, pipelines[kind], random, count, part(from), step, part(to+parts+rows), wild)
 						continue
 					}
 					for ; count > 0 && len(free) >= 3; count-- {
@@ -185,7 +186,7 @@ func checkMergedDispatches(t *testing.T, d *Device, all []spirv.MergedBindings) 
 	}
 }
 
-// inRow appends dispatches of the kernel parts, which write one part each, side by side but for some exceptions, and read parts with
+// inRow appends dispatches of the kernel parts or steps, which write one part each, side by side but for some exceptions, and read parts with
 // step bytes from one to the next.
 func inRow(s *Stream, p Pipeline, random *rand.Rand, count int, read BufferRange, step uint64, into BufferRange, wild int32) {
 	less := []uint64{0, 0, 0, 4, 8}[random.IntN(5)]

@@ -9,6 +9,7 @@ package vk
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/parts.spv testdata/parts.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/place.spv testdata/place.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/spec.spv testdata/spec.comp
+//go:generate spirv-as --target-env spv1.5 -o testdata/steps.spv testdata/steps.spvasm
 
 import (
 	"encoding/binary"

@@ -308,7 +308,7 @@ func (f *folding) refuseIDs(in instruction, ids []uint32) error {
 		if f.input(id) != nil {
 			return f.refusal(in, id)
 		}
-		if f.mergedVariable(id) != nil || f.isSpaced(id) {
+		if f.mergedVariable(id) != nil || f.isSpacedPointer(id) {
 			return in.errorf("%%%d is a variable that can be merged only where a member of it is accessed", id)
 		}
 	}

@@ -10,6 +10,8 @@ type spacing struct {
 	places map[uint32]int
 	// bindings is how many there are.
 	bindings int
+	// arrays has, for each pointer to all elements of a binding, the variable and the index that lead to it, by id.
+	arrays map[uint32][]uint32
 	// used are the variables that a function accesses, by the offset of the instruction behind which it finds that out,
 	// and parts is what the function has found out of each.
 	used  map[int][]uint32
@@ -32,7 +34,10 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 	if len(e.Bindings) == 0 {
 		return f.entry.errorf("it has no bindings")
 	}
-	s := &spacing{places: make(map[uint32]int), bindings: len(e.Bindings), used: make(map[int][]uint32), words: f.newID()}
+	s := &spacing{
+		places: make(map[uint32]int), bindings: len(e.Bindings), arrays: make(map[uint32][]uint32),
+		used: make(map[int][]uint32), words: f.newID(),
+	}
 	g.spacing = s
 	for i, v := range f.variables {
 		if !uses[i] || !v.class.isDescriptor() {
@@ -56,8 +61,12 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 		for word := function.start; word < function.end; {
 			in := f.at(word)
 			word = in.next()
-			if id := f.spacedVariable(in); id != 0 && !slices.Contains(s.used[prologue], id) {
+			id, o := f.spacedVariable(in)
+			if id != 0 && !slices.Contains(s.used[prologue], id) {
 				s.used[prologue] = append(s.used[prologue], id)
+			}
+			if id != 0 && in.opcode != opArrayLength && len(o) == 4 {
+				s.arrays[o[1]] = o[2:]
 			}
 		}
 	}
@@ -65,15 +74,22 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 }
 
 // spacedVariable returns the variable of SpacedBindings that an instruction accesses in a way that can be rewritten, or 0.
-func (f *folding) spacedVariable(in instruction) uint32 {
+// operands are those that the instruction would have if it did not do so through a pointer to all elements.
+func (f *folding) spacedVariable(in instruction) (id uint32, operands []uint32) {
 	o := in.operands
 	switch in.opcode {
-	case opAccessChain, opInBoundsAccessChain, opArrayLength:
-		if f.isSpaced(o[2]) {
-			return o[2]
+	case opAccessChain, opInBoundsAccessChain:
+		if array := f.merging.spacing.arrays[o[2]]; array != nil {
+			o = slices.Concat(o[:2], array, o[3:])
 		}
+	case opArrayLength:
+	default:
+		return 0, nil
 	}
-	return 0
+	if !f.isSpaced(o[2]) {
+		return 0, nil
+	}
+	return o[2], o
 }
 
 // base returns the number of bytes of the words that say where parts are, with what follows them aligned like any block, and
@@ -139,7 +155,7 @@ func (f *folding) emitParts(behind int) {
 // nothing, for any other.
 func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
 	s := f.merging.spacing
-	id := f.spacedVariable(in)
+	id, o := f.spacedVariable(in)
 	if id == 0 {
 		return false, f.refuseSpaced(in)
 	}
@@ -147,24 +163,30 @@ func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
 	if !f.merging.declared || !ok {
 		return true, in.errorf("it accesses %%%d outside of a function", id)
 	}
-	o := in.operands
 	if in.opcode == opArrayLength {
 		f.emit(opCopyObject, o[0], o[1], part.length)
 		return true, nil
 	}
-	if len(o) < 5 {
-		return true, in.errorf("it is a pointer to all elements of %%%d", id)
+	if len(o) < 4 {
+		return true, in.errorf("it is a pointer to all of %%%d", id)
 	}
 	for _, index := range o[3:] {
-		if f.input(index) != nil || f.mergedVariable(index) != nil || f.isSpaced(index) {
+		if f.input(index) != nil || f.mergedVariable(index) != nil || f.isSpacedPointer(index) {
 			return true, in.errorf("%%%d is no index", index)
 		}
+	}
+	if !f.isInside(o[2], o[3:]) {
+		return true, in.leadsOut()
+	}
+	if len(o) == 4 {
+		f.copy(in) // what leads on from it begins at the variable
+		return true, nil
 	}
 	if !f.isWord(o[4]) {
 		return true, in.errorf("index %%%d has not 32 bits", o[4])
 	}
-	if !f.isInside(o[2], o[3:]) {
-		return true, in.leadsOut()
+	if len(o) > maxOperands {
+		return true, in.errorf("%d operands are too many", len(o))
 	}
 	inside := f.emitResult(opULessThan, s.boolean, o[4], part.length)
 	moved := f.emitResult(opIAdd, s.unsigned, o[4], part.start)
@@ -181,6 +203,11 @@ func (f *folding) isSpaced(id uint32) bool {
 	}
 	_, ok := f.merging.spacing.places[id]
 	return ok
+}
+
+// isSpacedPointer reports whether an id is such a variable, or a pointer to all elements of one.
+func (f *folding) isSpacedPointer(id uint32) bool {
+	return f.isSpaced(id) || f.merging != nil && f.merging.spacing != nil && f.merging.spacing.arrays[id] != nil
 }
 
 // isWord reports whether a value is an integer of 32 bits.
@@ -205,13 +232,13 @@ func (f *folding) isInside(base uint32, path []uint32) bool {
 		return false
 	}
 	held := pointer.operands[2]
-	if f.isSpaced(base) { // the indices of the array in its structure, and of the element
+	if f.isSpaced(base) { // the indices of the array in its structure, and of the element if there is one
 		array, ok := f.within(held, path[:1])
 		whole, _ := f.definition(array)
 		if !ok || whole.opcode != opTypeRuntimeArray {
 			return false
 		}
-		held, path = whole.operands[1], path[2:]
+		held, path = whole.operands[1], path[min(2, len(path)):]
 	}
 	_, ok = f.within(held, path)
 	return ok
@@ -250,7 +277,7 @@ func (f *folding) refuseSpaced(in instruction) error {
 		}
 	}
 	for _, id := range pointers {
-		if f.isSpaced(id) {
+		if f.isSpacedPointer(id) {
 			return in.errorf("it accesses all of %%%d", id)
 		}
 	}

@@ -9,8 +9,10 @@ import (
 )
 
 func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
-	const long, one64 = idAfterBuffer + 40, idAfterBuffer + 41
+	const long, one64, arrayPointer = idAfterBuffer + 40, idAfterBuffer + 41, idAfterBuffer + 42
 	longs := [][]uint32{op(opTypeInt, long, 64, 0), op(opConstant, long, one64, 1, 0)}
+	arrays := [][]uint32{op(opTypePointer, arrayPointer, uint32(classStorageBuffer), idArray)}
+	all := op(opAccessChain, arrayPointer, 60, idVariable, idZero)
 	chain := func(result uint32, indices ...uint32) []uint32 {
 		return op(opAccessChain, append([]uint32{idUintPointer, result, idVariable}, indices...)...)
 	}
@@ -21,7 +23,15 @@ func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
 		"element":                {nil, [][]uint32{chain(60, idZero, idTwo), op(opStore, 60, idOne)}, ""},
 		"length":                 {nil, [][]uint32{op(opArrayLength, idUint, 60, idVariable, 0)}, ""},
 		"no access":              {nil, nil, ""},
-		"all elements":           {nil, [][]uint32{chain(60, idZero)}, "all elements"},
+		"all elements":           {arrays, [][]uint32{all}, ""},
+		"element of all":         {arrays, [][]uint32{all, op(opAccessChain, idUintPointer, 61, 60, idTwo), op(opStore, 61, idOne)}, ""},
+		"all elements, loaded":   {arrays, [][]uint32{all, op(opLoad, idArray, 61, 60)}, "accesses all"},
+		"all elements, copied":   {arrays, [][]uint32{all, op(opCopyObject, arrayPointer, 61, 60)}, "where a member"},
+		"all elements, moved":    {arrays, [][]uint32{all, op(opPtrAccessChain, idUintPointer, 61, 60, idOne, idOne)}, "moves a pointer"},
+		"all elements, an index": {arrays, [][]uint32{all, chain(61, idZero, 60)}, "no index"},
+		"no member":              {arrays, [][]uint32{op(opAccessChain, arrayPointer, 60, idVariable, idOne)}, "lead out"},
+		"all":                    {nil, [][]uint32{op(opAccessChain, idStructPointer, 60, idVariable)}, "all of"},
+		"long index of all":      {slices.Concat(arrays, longs), [][]uint32{all, op(opAccessChain, idUintPointer, 61, 60, one64)}, "32 bits"},
 		"long index":             {longs, [][]uint32{chain(60, idZero, one64)}, "32 bits"},
 		"index that is a type":   {nil, [][]uint32{chain(60, idZero, idUint)}, "32 bits"},
 		"index that is a buffer": {nil, [][]uint32{chain(60, idZero, idVariable)}, "no index"},
