@@ -44,7 +44,7 @@ func (rt *Runtime) defaultByOptions() (Device, error) {
 	case traits.ChooseInitial:
 		return rt.InitialDevice(), nil
 	case traits.ChooseInvalid:
-		rt.noDefault = fmt.Sprintf("OMP_DEFAULT_DEVICE is %s: there is no default device", list)
+		rt.noDefault = fmt.Sprintf("OMP_DEFAULT_DEVICE is %s", list)
 	case traits.ChooseDefault:
 		if n > 0 || !mandatory {
 			return Device{rt.devices[0]}, nil
