@@ -144,7 +144,7 @@ func costs(t *testing.T, workgroup time.Duration, program func(*priced)) *cost.R
 	if err != nil || len(logs) != 1 {
 		t.Fatalf("%d logs: %v", len(logs), err)
 	}
-	keptOrderWithin(t, logs[0])
+	keptOrderWithForeignWork(t, logs[0])
 	run := readLog(t, logs[0])
 	// All was complete before the program's first command buffer.
 	recorded := uint64(0)
@@ -205,27 +205,6 @@ func less(whole, begin *cost.Report) *cost.Report {
 		}
 	}
 	return whole
-}
-
-// keptOrderWithin checks the recorded log, except that an interop object's own queue gets empty
-// submissions whose waits come before their signals.
-func keptOrderWithin(t *testing.T, log string) {
-	t.Helper()
-	f, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	report, err := checker.Check(f, checker.Options{Limit: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range report.Violations {
-		if v.Kind != checker.WaitBeforeSignal {
-			t.Errorf("violation of order: %v", v)
-			return
-		}
-	}
 }
 
 const (

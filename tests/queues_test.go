@@ -156,12 +156,24 @@ func TestLogsOfDevicesInTurnNameAllQueues(t *testing.T) {
 // keptOrder checks the recorded log, and returns what the checker has found in it.
 func keptOrder(t *testing.T, log string) *checker.Report {
 	t.Helper()
+	return keptOrderBy(t, log, checker.Options{})
+}
+
+// keptOrderWithForeignWork checks the log of a program whose foreign work, and with it an interop object's own
+// queue, gets submissions before what they wait for.
+func keptOrderWithForeignWork(t *testing.T, log string) *checker.Report {
+	t.Helper()
+	return keptOrderBy(t, log, checker.Options{Foreign: true})
+}
+
+func keptOrderBy(t *testing.T, log string, o checker.Options) *checker.Report {
+	t.Helper()
 	f, err := os.Open(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	report, err := checker.Check(f, checker.Options{})
+	report, err := checker.Check(f, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,10 @@ type Options struct {
 	Clauses io.Reader
 	// Limit is the number of violations that are kept with their text; 0 means 100.
 	Limit int
+	// Foreign says that the program uses foreign work: a batch may be submitted before what it waits for, as
+	// Vulkan allows. It is held back until then, and so are the later batches of its queue. Without
+	// Foreign such a wait is a violation, since the runtime alone submits none.
+	Foreign bool
 }
 
 // Check reads a log to its end and reports the violations in it. It returns an error if the log
@@ -32,6 +36,7 @@ type checker struct {
 	engine  *engine
 	report  *Report
 	limit   int
+	foreign bool
 	clauses *clauses
 	// trace, if not nil, is called for every event that the engine processes.
 	trace func(*event)
@@ -56,6 +61,8 @@ type checker struct {
 	// pending is a submission that a following line may still mark as failed.
 	pending     []byte
 	pendingLine int
+	// held are the batches that have not begun, in the order of their submission.
+	held []*batch
 
 	bound map[uint64][]bufferRange // of the command buffer being read, by set and binding
 	push  [maxPushes]uint32
@@ -74,7 +81,7 @@ type checker struct {
 
 func newChecker(o Options) *checker {
 	c := &checker{
-		engine: newEngine(), limit: o.Limit,
+		engine: newEngine(), limit: o.Limit, foreign: o.Foreign,
 		report:  &Report{Kinds: map[Kind]uint64{}},
 		devices: map[int]*device{}, queues: map[int]*queue{}, memories: map[int]*memory{},
 		buffers: map[int]*buffer{}, modules: map[int]*module{}, pipelines: map[int]*pipeline{},
@@ -103,6 +110,7 @@ func (c *checker) run(log io.Reader) error {
 		c.dispatch()
 	}
 	c.settle()
+	c.strand(func(*batch) bool { return true })
 	c.report.Lines = uint64(c.line)
 	c.engine.end()
 	if c.err == nil && c.clauses != nil {
@@ -269,6 +277,7 @@ func (c *checker) dispatch() {
 		}
 		delete(c.signaller, id)
 		c.do(&event{kind: evHostSignal, semaphore: id, value: value})
+		c.release()
 	case "flush":
 		c.report.Flushes++
 		c.hostAccess("flush", true)
@@ -458,7 +467,9 @@ func (c *checker) destroy(kind string, id int) {
 		if s := c.semaphores[id]; s != nil {
 			d = s.device
 			c.retire(fmt.Sprintf("%s is destroyed", s.name), s.users.ended())
-			c.do(&event{kind: evForget, semaphore: id})
+			if len(c.held) == 0 { // which may use it, wrongly
+				c.do(&event{kind: evForget, semaphore: id})
+			}
 		}
 		delete(c.semaphores, id)
 		delete(c.signaller, id)
@@ -540,6 +551,7 @@ func (c *checker) destroyDevice(d *device) {
 		delete(c.queues, id)
 	}
 	c.retire(fmt.Sprintf("device %d is destroyed", d.id), pending.ended())
+	c.strand(func(b *batch) bool { return b.queue.device == d })
 	for id, b := range c.commands {
 		if b.device == d {
 			delete(c.commands, id)

@@ -255,24 +255,86 @@ func TestOrders(t *testing.T) {
 		{"sets stay bound, pushed bindings are added", on("1", "", fill+everything+"p 1\nR 0 0:1:0:16\nR 0 1:2:0:16\nd 0 0 0 1 1 1\n", "1"), nil},
 		{"device left with objects", "destroy device 0\n", []Kind{Leftover}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := check(t, c.lines, Options{})
-			var got []Kind
-			for _, v := range r.Violations {
-				got = append(got, v.Kind)
-			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %v, want %v:\n%s", got, c.want, c.lines)
-				for _, v := range r.Violations {
-					t.Log(v)
-				}
-			}
-			log := setting(t, 3).String() + c.lines
-			tr, first := traceOf(t, log)
-			if want := firstLoss(pointers(tr.events), hearsAll); first != want {
-				t.Errorf("the checker finds event %d wrong, the oracle %d:\n%s%s", first, want, c.lines, describe(tr, first, want))
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { judge(t, c.lines, Options{}, c.want) })
+	}
+}
+
+// judge checks lines that follow the setting of three queues, and has the oracle judge them too.
+func judge(t *testing.T, lines string, o Options, want []Kind) {
+	t.Helper()
+	r := check(t, lines, o)
+	var got []Kind
+	for _, v := range r.Violations {
+		got = append(got, v.Kind)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v:\n%s", got, want, lines)
+		for _, v := range r.Violations {
+			t.Log(v)
+		}
+	}
+	log := setting(t, 3).String() + lines
+	tr, first := traceOf(t, log, o)
+	if want := firstLoss(pointers(tr.events), hearsAll); first != want {
+		t.Errorf("the checker finds event %d wrong, the oracle %d:\n%s%s", first, want, lines, describe(tr, first, want))
+	}
+}
+
+// What foreign work does: a batch may be submitted before what it waits for.
+func TestOrdersOfBatchesThatAreHeldBack(t *testing.T) {
+	const signal = "signal 4 1\n"
+	for _, c := range []struct {
+		name, lines string
+		want        []Kind
+	}{
+		{"signal by a later submission", on("2", " 1:1:10000", fill, "1") + on("1", "", fill, "1"), nil},
+		{"signal by a later batch of the same call", "submit 1 w c s | w 2:1:10000 c s\n" + on("2", "", "", "1"), nil},
+		{"signal by the host", on("1", " 4:1:10000", fill, "1") + signal + on("2", " 1:1:10000", fill, "1"), nil},
+		{"signal of a larger value", on("2", " 1:1:10000", fill, "1") + on("1", "", fill, "2"), nil},
+		{"signal of a smaller value", on("2", " 1:2:10000", "", "1") + on("1", "", "", "1"), []Kind{Hang}},
+		{"no signal", on("2", " 1:1:10000", fill, "1"), []Kind{Hang}},
+		{"no signal, and two batches behind", on("2", " 1:1:10000", fill, "1") + on("2", "", fill, "2") + on("3", " 2:2:10000", fill, "1"), []Kind{Hang, Hang}},
+		{"no signal when the semaphore is destroyed", on("2", " 4:1:10000", "", "1") + "destroy semaphore 4\n", []Kind{Leftover, Hang}},
+		{"no signal when the device is destroyed", other + "semaphore 9 1 timeline 0\nsubmit 9 w 9:1:10000 c s\ndestroy semaphore 9\ndestroy device 1\n", []Kind{Leftover, Leftover, Hang}},
+		{"two batches that wait for each other", on("1", " 2:1:10000", "", "1") + on("2", " 1:1:10000", "", "1"), []Kind{Hang, Hang}},
+		{"batches that follow each other", on("3", " 2:1:10000", fill, "1") + on("2", " 1:1:10000", fill, "1") + on("1", " 4:1:10000", fill, "1") + signal, nil},
+		{"batches of a queue", on("1", " 4:1:10000", fill, "1") + on("1", "", fill, "2") + signal, []Kind{Unordered}},
+		{"batches of a queue, with a barrier", on("1", " 4:1:10000", fill, "1") + on("1", "", everything+fill, "2") + signal, nil},
+		{"wait of another stage", on("2", " 1:1:800", fill, "1") + on("1", "", fill, "1"), []Kind{Unordered}},
+		{"no wait", on("2", " 4:1:10000", fill, "1") + on("1", "", fill, "1") + signal, []Kind{Unordered}},
+		{"wait for a value that the host sees behind a batch that is held back",
+			on("1", " 4:1:800", "", "1") + on("2", "", fill, "1") + on("1", " 2:1:10000", fill, "2") + "wait b 2:1\n" + signal, nil},
+		{"the same without the wait", on("1", " 4:1:800", "", "1") + on("2", "", fill, "1") + on("1", "", fill, "2") + "wait b 2:1\n" + signal, []Kind{Unordered}},
+		{"timelines whose larger value is submitted first", "submit 2 w 1:1:10000 c s 1:2:10000\nsubmit 1 w c s 1:1:10000\n", nil},
+		{"timelines whose larger value is submitted first, and waits for nothing", "submit 2 w 4:1:10000 c s 1:1:10000\nsubmit 1 w c s 1:2:10000\n" + signal, []Kind{BadSignal}},
+		{"binary semaphore", "submit 2 w 5:0:10000 c s\nsubmit 1 w c s 5:0:10000\n", []Kind{WaitBeforeSignal}},
+
+		{"host write before the submission", flush + on("1", " 4:1:10000", kernel, "1") + signal, nil},
+		{"host write after the submission", on("1", " 4:1:10000", kernel, "1") + flush + signal, []Kind{Unordered}},
+		{"host write after the submission, barrier from HOST", on("1", " 4:1:10000", "b 4000:800:4000:20:0\n"+kernel, "1") + flush + signal, nil},
+		{"host write after the submission of a batch behind", on("1", " 4:1:10000", "", "1") + on("1", "", kernel, "2") + flush + signal, []Kind{Unordered}},
+		{"host write before the submission of a batch behind", on("1", " 4:1:10000", "", "1") + flush + on("1", "", kernel, "2") + signal, nil},
+		{"host write before the submission that signals", on("1", " 2:1:10000", kernel, "1") + flush + on("2", "", "", "1"), nil},
+		{"host write before the submission behind two", on("1", " 2:1:10000", kernel, "1") + on("2", " 4:1:10000", "", "1") + flush + signal, []Kind{Unordered}},
+		{"host write after the signal", on("1", " 4:1:10000", kernel, "1") + signal + flush, []Kind{Unordered}},
+		{"wait of the host after the submission", on("1", "", fill, "1") + on("2", " 4:1:800", fill, "1") + "wait b 1:1\n" + signal, []Kind{Unordered}},
+		{"wait of the host before the submission", on("1", "", fill, "1") + "wait b 1:1\n" + on("2", " 4:1:800", fill, "1") + signal, nil},
+		{"host read", on("1", " 4:1:10000", fill+toHost, "1") + signal + "wait b 1:1\n" + read, nil},
+		{"host read behind a fence", "commands 1 0\n" + fill + toHost + "end\nsubmit 1 w 4:1:10000 c 1 s f 1\n" + signal + "fences b 1\n" + read, nil},
+		{"host read behind a fence without a batch", on("1", " 4:1:10000", fill+toHost, "1") + "submit 1 f 1\n" + signal + "fences b 1\n" + read, nil},
+
+		{"command buffer reset before the batch begins", on("1", " 4:1:10000", fill, "1") + "discard 101\n" + signal, []Kind{Leftover}},
+		{"command buffer freed before the batch begins", on("1", " 4:1:10000", fill, "1") + "destroy commands 101\n" + signal, []Kind{Leftover}},
+		{"command buffer recorded again before the batch begins", on("1", " 4:1:10000", fill, "1") + "commands 101 0\n" + fill + fill + "end\n" + signal, []Kind{Leftover}},
+		{"command buffer freed after an earlier batch", on("1", "", fill, "1") + on("1", " 4:1:10000", fillNext, "2") + "wait b 1:1\ndestroy commands 102\n" + signal, []Kind{Leftover}},
+		{"semaphore destroyed before the batch signals it", on("1", " 4:1:10000", "", "1") + "destroy semaphore 1\n" + signal, []Kind{Leftover}},
+		{"fence destroyed before the batch begins", "submit 1 w 4:1:10000 c s f 1\ndestroy fence 1\n" + signal, []Kind{Leftover}},
+		{"buffer destroyed before the batch begins", on("1", " 4:1:10000", fill, "1") + "destroy buffer 1\n" + signal, []Kind{Unbound}},
+		{"memory freed before the batch begins", on("1", " 4:1:10000", fill, "1") + "destroy memory 1\n" + signal, []Kind{Unbound}},
+		{"pipeline destroyed before the batch begins", on("1", " 4:1:10000", kernel, "1") + "destroy pipeline 1\n" + signal, []Kind{Unbound}},
+		{"all destroyed after a wait", on("1", " 4:1:10000", kernel, "1") + signal + "wait b 1:1\ndestroy commands 101\ndestroy semaphore 4\ndestroy semaphore 1\ndestroy buffer 1\ndestroy memory 1\n", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) { judge(t, c.lines, Options{Foreign: true}, c.want) })
 	}
 }
 

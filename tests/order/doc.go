@@ -20,12 +20,18 @@
 //   - A barrier takes the knowledge of its source stages, and what its queue has executed so far in
 //     them, makes available what its source accesses name, and passes it to its destination
 //     stages, visible to its destination accesses.
-//   - A signal takes all of that and makes all of it available. A wait passes it to the stages of
-//     its mask, visible.
+//   - A signal takes all of that and makes available what of it the device did. A wait passes it to
+//     the stages of its mask, visible.
 //   - The host learns what a signal took through a wait, a counter's value or a fence. Writes of a
 //     device are visible to it only after a barrier to HOST/HOST_READ before the signal, and it
 //     may overwrite them only after one to HOST_WRITE.
 //   - A submission passes on everything that the host knows, and its own writes.
+//
+// The runtime submits a batch only after what it waits for, and a wait before its signal is a violation.
+// Foreign work need not keep to that, nor does the own queue of an interop object (Options.Foreign): there a
+// batch begins when the signals of its waits have been submitted and the batches before it on its queue have
+// begun. It is held back until then, and follows what the host knew when it was submitted. One that never
+// begins hangs. A binary semaphore's signal has to be submitted first in any case.
 //
 // The host is treated as one agent, in the order of the log: synchronization between its threads
 // is the program's responsibility. vkFlushMappedMemoryRanges counts as a write of the host and
@@ -74,7 +80,8 @@
 // on nothing of what the host has seen, while the host reads and writes as soon as the first
 // signal after the operations it depends on; and once with submissions that pass on the execution
 // of what the host has seen but no visibility, the narrower reading of Vulkan 1.3 §7.9. Orders
-// lost only there are counted separately.
+// lost only there are counted separately. A change does not move the beginning of a batch: if it would begin
+// later, an order counts as lost.
 //
 // # The log
 //

@@ -38,9 +38,10 @@ type waiting struct {
 // semaphore is a semaphore of either type. A binary one has at most one signal, which has no value.
 type semaphore struct {
 	binary bool
-	// begin is the initial value, last the largest submitted value, and seen the largest value
-	// that the host has seen.
-	begin, last, seen uint64
+	// last is the largest submitted value, seen the largest value that the host has seen, and passed the
+	// one that it had seen before all submissions whose waits are to come, at first the initial value:
+	// signals up to it are forgotten, since submissions pass on what the host learned from them.
+	last, seen, passed uint64
 	// by is the queue of the last signal, -1 for the host, and pos that of the signal's batch.
 	by      int
 	pos     uint64
@@ -57,6 +58,14 @@ type lane struct {
 	// What barriers have made visible to the host.
 	hostRead, hostWritten vector
 	parts                 []part
+	// submitted are the batches that have not begun.
+	submitted []submission
+}
+
+// submission is what the host passes on with a batch.
+type submission struct {
+	pos             uint64 // of what the host did
+	done, available vector
 }
 
 // hearing says what a submission passes on of what the host has seen of the device.
@@ -125,7 +134,8 @@ type eventKind uint8
 const (
 	evQueue eventKind = iota // a queue is created: queue
 	evSemaphore
-	evSubmit   // a batch of the queue begins: pos, which no command of it has
+	evSubmit   // the host submits a batch to the queue
+	evBegin    // the first batch that has not begun begins: pos, which no command of it has
 	evWait     // of a batch: semaphore, value, stages
 	evBarrier  // dependencies
 	evCommand  // of the queue: class, pos, needs
@@ -183,11 +193,13 @@ func (e *engine) do(ev *event) {
 		}
 		e.lanes[ev.queue] = &lane{column: 1 + ev.queue*deviceClasses, pos: ev.pos}
 	case evSemaphore:
-		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, begin: ev.value, last: ev.value, seen: ev.value, by: -1}
+		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, last: ev.value, seen: ev.value, passed: ev.value, by: -1}
 	case evForget:
 		e.forget(ev)
 	case evSubmit:
 		e.submit(e.lanes[ev.queue])
+	case evBegin:
+		e.begin(e.lanes[ev.queue])
 		e.lanes[ev.queue].pos, e.lanes[ev.queue].batch = ev.pos, ev.pos
 	case evWait:
 		e.wait(ev)
@@ -234,31 +246,36 @@ func (e *engine) do(ev *event) {
 	}
 }
 
-// submit orders what is submitted after everything that the host knows (Vulkan 1.3 §7.9, "Host
-// Write Ordering Guarantees").
+// submit keeps what the host knows for the batch that it submits.
 func (e *engine) submit(l *lane) {
+	s := submission{pos: e.hostPos}
+	if e.hears != deaf {
+		e.host.done.raise(hostColumn, e.hostPos)
+		e.host.available.raise(hostColumn, e.hostPos)
+		s.done, s.available = e.host.done.clone(), e.host.available.clone()
+	}
+	l.submitted = append(slices.Clip(l.submitted), s)
+}
+
+// begin orders a batch after everything that the host knew when it submitted it (Vulkan 1.3 §7.9, "Host
+// Write Ordering Guarantees").
+func (e *engine) begin(l *lane) {
+	s := l.submitted[0]
+	l.submitted = l.submitted[1:]
 	for c := range deviceClasses {
 		k := &l.after[c]
 		for _, v := range [...]*vector{&k.done, &k.available, &k.read, &k.written} {
-			v.raise(hostColumn, e.hostPos)
+			v.raise(hostColumn, s.pos)
 		}
-	}
-	if e.hears == deaf {
-		return
-	}
-	e.host.done.raise(hostColumn, e.hostPos)
-	e.host.available.raise(hostColumn, e.hostPos)
-	for c := range deviceClasses {
-		k := &l.after[c]
-		k.done.join(e.host.done)
-		k.available.join(e.host.available)
+		k.done.join(s.done)
+		k.available.join(s.available)
 		if e.hears == hearsAll {
-			k.read.join(e.host.available)
-			k.written.join(e.host.available)
+			k.read.join(s.available)
+			k.written.join(s.available)
 		}
 	}
-	l.after[hosting].done.join(e.host.done)
-	l.after[hosting].available.join(e.host.available)
+	l.after[hosting].done.join(s.done)
+	l.after[hosting].available.join(s.available)
 }
 
 // scope is the first scopes of a dependency.
@@ -477,15 +494,21 @@ func covered(parts []part, c class, n *need) bool {
 // signals returns a signal operation of the queue after all its commands so far.
 func (l *lane) signals(src classSet) signal {
 	s := signal{hostRead: l.hostRead.clone(), hostWritten: l.hostWritten.clone()}
+	var host uint64
 	for c := range classes {
 		if src.has(c) && c < hosting {
 			s.done.join(l.after[c].done)
 			s.done.raise(l.column+int(c), l.pos)
+			host = max(host, l.after[c].available.at(hostColumn))
 		}
 	}
-	// Everything that has executed becomes available: the access scope of a signal is all
+	// Everything that the device has executed becomes available: the access scope of a signal is all
 	// accesses of the device.
 	s.available = s.done
+	if host < s.done.at(hostColumn) {
+		s.available = s.done.clone()
+		s.available[hostColumn] = host
+	}
 	s.hostRead.meet(s.done)
 	s.hostWritten.meet(s.done)
 	for _, p := range l.parts {
@@ -573,12 +596,19 @@ func (s *semaphore) first(value uint64) int {
 	return i
 }
 
+// signalled reports whether a wait for a value has its signal. One of a binary semaphore must have it
+// when it is submitted.
+func (e *engine) signalled(semaphore int, value uint64) bool {
+	sem := e.semaphores[semaphore]
+	return sem.binary || value <= sem.last
+}
+
 func (e *engine) wait(ev *event) {
 	sem := e.semaphores[ev.semaphore]
 	i := 0
 	if !sem.binary {
-		if ev.value <= sem.begin || ev.value <= sem.seen && e.hears == hearsAll {
-			return // the host knew it already, and passes it on with each submission
+		if ev.value <= sem.passed {
+			return
 		}
 		i = sem.first(ev.value)
 	}
@@ -626,13 +656,13 @@ func (e *engine) reach(ev *event) {
 	}
 	e.learn(&sem.signals[i])
 	sem.seen = ev.value
-	if e.hears != hearsAll {
+	if e.hears != hearsAll || slices.ContainsFunc(e.lanes, func(l *lane) bool { return l != nil && len(l.submitted) > 0 }) {
 		return // a later wait may be the first one of a queue
 	}
 	if sem.signals[i].value == ev.value {
 		i++
 	}
-	sem.signals = sem.signals[i:]
+	sem.signals, sem.passed = sem.signals[i:], ev.value
 }
 
 // learn adds what the host learns from a signal.

@@ -81,14 +81,19 @@ func FuzzCheck(f *testing.F) {
 	begin := setting(f, 3).String()
 	f.Add(on("1", "", fill+everything+kernel, "1") + on("2", " 1:1:10000", copyOut, "1") + "wait b 1:1\n" + flush + read + "destroy memory 1\n")
 	f.Add("submit 1 w 1:1:800 c s 5:0:1 | w c s 1:1:1 f 1\nfences m 1\nidle b 1 2\nsignal 4 2\nfailed\ndestroy device 0\n")
+	f.Add(on("1", " 4:1:10000", fill, "1") + on("1", "", fill, "2") + "submit 1 f 1\ndestroy semaphore 4\ndestroy commands 101\ndestroy fence 1\nsignal 4 1\n")
+	f.Add("submit 1 w 1 0 0 0\nsignal 1\n")
 	f.Add("commands 1 0\nb 1:2:3:4:1:1:0:64 1:2:3:4:2\nk 0 1,2,3\n? x\nend\nbuffer 3 0 16 exclusive\nbind 3 1 60\n")
 	f.Fuzz(func(t *testing.T, lines string) {
 		// No log makes it panic, and errors match a sentinel.
 		if _, err := Read(strings.NewReader(begin + lines)); err != nil && !errors.Is(err, ErrLog) {
 			t.Error(err)
 		}
-		if _, err := Check(strings.NewReader(begin+lines), Options{Clauses: strings.NewReader(lines)}); err != nil && !errors.Is(err, ErrLog) && !errors.Is(err, ErrClauses) && !errors.Is(err, ErrNoCommands) {
-			t.Error(err)
+		for _, foreign := range [...]bool{false, true} {
+			o := Options{Clauses: strings.NewReader(lines), Foreign: foreign}
+			if _, err := Check(strings.NewReader(begin+lines), o); err != nil && !errors.Is(err, ErrLog) && !errors.Is(err, ErrClauses) && !errors.Is(err, ErrNoCommands) {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -247,7 +247,7 @@ func (t *trace) mutations() []Mutation {
 				Text: fmt.Sprintf("%v: ", ev.command) + fmt.Sprintf(format, args...)})
 		}
 		switch ev.kind {
-		case evSubmit:
+		case evBegin:
 			begin[ev.queue] = i + 1
 		case evBarrier:
 			add("barrier removed", nil, -1, !t.untold(ev), "barrier %s", masks(ev.dependencies))

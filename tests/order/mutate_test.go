@@ -112,7 +112,7 @@ func TestBarrierFromTheHostShowsWhatTheHostHasSeen(t *testing.T) {
 		{"a barrier behind the host's signal", signalled, true},
 	} {
 		log := setting(t, 3).String() + c.lines
-		tr, first := traceOf(t, log)
+		tr, first := traceOf(t, log, Options{})
 		if first >= 0 {
 			t.Fatalf("%s: violations:\n%s", c.name, log)
 		}
@@ -137,8 +137,9 @@ func TestMutationsOfRandomLogsAreJudgedAsByTheOracle(t *testing.T) {
 	begin := setting(t, 3).String()
 	caught, kept, strict := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		log := randomLog(t, begin)
-		tr, first := traceOf(t, log)
+		foreign := rapid.Bool().Draw(t, "foreign")
+		log := randomLog(t, begin, foreign)
+		tr, first := traceOf(t, log, Options{Foreign: foreign})
 		if first >= 0 {
 			return
 		}

@@ -20,10 +20,10 @@ type queue struct {
 	id     int
 	device *device
 	column int // of its first class
-	pos    uint64
-	// last is the current or the last submission, and batch its place in the queue.
+	// last is the last submission, batch its place in the queue, and pos that of its last command.
 	last  *Submission
 	batch access
+	pos   uint64
 }
 
 type memory struct {
@@ -205,6 +205,9 @@ type command struct {
 	unknown      string // name of an unknown command
 }
 
+// counts reports whether the command has a place of its own in its queue.
+func (x *command) counts() bool { return x.unknown == "" && x.kind != "barrier" }
+
 type bufferRange struct {
 	buffer       *buffer
 	offset, size uint64
@@ -216,4 +219,22 @@ type commandBuffer struct {
 	// discarded says that it was reset, or its recording begun again and has not ended.
 	discarded bool
 	users     users // batches
+}
+
+// batch is a batch of a submission, or a fence without one.
+type batch struct {
+	*Submission // nil for a fence
+	queue       *queue
+	// at is its place in the queue, and then that of its last command that was processed.
+	at             access
+	line           int // of the log
+	waits, signals []point
+	commands       [][]command
+	fences         []int
+}
+
+// point is an operation on a semaphore.
+type point struct {
+	semaphore     int
+	value, stages uint64
 }

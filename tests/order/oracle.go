@@ -32,8 +32,8 @@ func firstLoss(events []*event, hears hearing) int {
 	return unresolved
 }
 
-// node is a synchronization operation: one dependency of a barrier, a wait, the beginning or the
-// signal of a batch, or a step of the host.
+// node is a synchronization operation: one dependency of a barrier, a wait, the submission, the beginning
+// or the signal of a batch, or a step of the host.
 type node struct {
 	event int
 	kind  eventKind
@@ -51,8 +51,8 @@ type graph struct {
 	hears  hearing
 	nodes  []node
 	first  []int // first node of each event, with an additional entry at the end
-	// source is, for each wait, the event of its signal, -1 for none, and for each signal of a timeline the
-	// event of the one before.
+	// source is, for each wait, the event of its signal, -1 for none, for each signal of a timeline the
+	// event of the one before, and for the beginning of a batch its submission.
 	source []int
 }
 
@@ -68,6 +68,7 @@ func (g *graph) resolve() int {
 	}
 	all := map[int]*timeline{}
 	fences := map[int]int{}
+	submitted := map[int][]int{} // by queue
 	for i, ev := range g.events {
 		g.source[i] = -1
 		s := all[ev.semaphore]
@@ -95,6 +96,11 @@ func (g *graph) resolve() int {
 			if s.binary {
 				s.signals = nil
 			}
+		case evSubmit:
+			submitted[ev.queue] = append(submitted[ev.queue], i)
+		case evBegin:
+			g.source[i] = submitted[ev.queue][0]
+			submitted[ev.queue] = submitted[ev.queue][1:]
 		case evFence:
 			fences[ev.semaphore] = i
 		case evFenceMet:
@@ -120,8 +126,8 @@ func (g *graph) connect() {
 				g.nodes = append(g.nodes, n)
 			}
 			continue
-		case evSubmit:
-			n.queue, n.host, n.to = ev.queue, true, onDevice|1<<hosting
+		case evBegin:
+			n.queue, n.to = ev.queue, onDevice|1<<hosting
 		case evWait:
 			n.queue, n.to = ev.queue, destination(ev.stages)&onDevice
 			if s := g.source[i]; s >= 0 && g.events[s].kind == evHostSignal {
@@ -133,7 +139,7 @@ func (g *graph) connect() {
 			n.queue, n.from = ev.queue, onDevice
 		case evIdle:
 			n.queue, n.from, n.host = ev.queue, onDevice, true
-		case evHost, evReach, evFenceMet, evHostSignal, evRetire:
+		case evSubmit, evHost, evReach, evFenceMet, evHostSignal, evRetire:
 			n.host = true
 		default:
 			continue
@@ -166,7 +172,7 @@ func (g *graph) follows(n, m *node) bool {
 	case n.queue >= 0 && n.queue == m.queue && n.to&m.from != 0:
 		return true
 	}
-	return g.source[m.event] == n.event && (m.kind == evWait || m.kind == evReach || m.kind == evFenceMet)
+	return g.source[m.event] == n.event && m.kind != evSignal && m.kind != evHostSignal
 }
 
 func (n *node) reaches(m int) bool { return n.reach[m/64]>>(m%64)&1 != 0 }
@@ -240,7 +246,7 @@ func (g *graph) visible(i, j int, at section, write bool) bool {
 		switch {
 		case !done[a]:
 		case n.kind == evSignal || n.kind == evFence || n.kind == evIdle:
-			available[a] = from.kind == evCommand || g.hostWroteBeforeSubmit(i, n)
+			available[a] = from.kind == evCommand
 		case n.kind == evSubmit:
 			available[a] = from.kind != evCommand
 		case n.kind == evBarrier && n.within(at) && from.kind == evCommand:
@@ -253,7 +259,7 @@ func (g *graph) visible(i, j int, at section, write bool) bool {
 	if to.kind == evCommand {
 		for a := range g.nodes {
 			if n := &g.nodes[a]; available[a] && g.before(n, j) && g.sees(n, to.class, at, write) {
-				if n.kind != evSubmit || g.hears == hearsAll || from.kind != evCommand {
+				if n.kind != evBegin || g.hears == hearsAll || from.kind != evCommand {
 					return true
 				}
 			}
@@ -262,10 +268,6 @@ func (g *graph) visible(i, j int, at section, write bool) bool {
 	}
 	return g.visibleToHost(available, done, j, at, write)
 }
-
-// hostWroteBeforeSubmit reports whether a signal follows a submission after the host's write,
-// which makes the write available.
-func (g *graph) hostWroteBeforeSubmit(i int, n *node) bool { return n.event > i }
 
 // reachedAsHost reports whether the barrier's source stage HOST includes what the host did.
 func (g *graph) reachedAsHost(done []bool, n *node) bool {
@@ -296,7 +298,7 @@ func (g *graph) spread(available []bool) {
 // sees reports whether the node makes what is available visible to such accesses.
 func (g *graph) sees(n *node, c class, at section, write bool) bool {
 	if n.kind != evBarrier {
-		return n.kind == evWait || n.kind == evSubmit
+		return n.kind == evWait || n.kind == evBegin
 	}
 	read, written := n.dep.visible()
 	if write {
@@ -426,7 +428,7 @@ func (g *graph) races(j int) bool {
 		return false
 	}
 	begin := k
-	for g.events[begin].kind != evSubmit || g.events[begin].queue != g.events[k].queue {
+	for g.events[begin].kind != evBegin || g.events[begin].queue != g.events[k].queue {
 		begin--
 	}
 	for a := range g.nodes {
@@ -447,8 +449,8 @@ func (g *graph) edges(j int) bool {
 			continue
 		}
 		if n.kind == needEnded {
-			i := slices.IndexFunc(g.events[:j], func(ev *event) bool { return ev.kind == evSubmit && ev.command == n.other })
-			if i >= 0 && !g.ended(i, j) {
+			i := slices.IndexFunc(g.events[:j], func(ev *event) bool { return ev.kind == evBegin && ev.command == n.other })
+			if i < 0 || !g.ended(i, j) {
 				return true
 			}
 			continue

@@ -244,75 +244,54 @@ func (c *checker) settle() {
 	c.text, c.whole, c.line = text, whole, line
 }
 
-// submit processes the batches of a vkQueueSubmit.
+// submit reads the batches of a vkQueueSubmit, and processes those that can begin.
 func (c *checker) submit(q *queue) {
 	c.submitting = q
-	batch := false
-	begin := func() {
-		if !batch {
-			batch = true
-			q.Submissions++
-			q.last = &Submission{Queue: q.QueueTotals, Number: q.Submissions, Signal: c.firstSignal()}
-			q.pos++
-			q.batch = access{q.column, q.pos, &Command{Submission: q.last, Index: -1, Line: c.line}}
-			c.do(&event{kind: evSubmit, queue: q.lane(), pos: q.pos, command: q.batch.by})
-		}
-	}
-	index := 0
+	var b *batch // nil before one begins
 	for part := ""; c.more() && c.err == nil; {
 		switch w := c.text[0]; {
 		case w == 'w' || w == 'c' || w == 's' || w == '|' || w == 'f':
 			part = string(c.word())
 			if part == "|" {
-				batch, index = false, 0
-			} else if part != "f" {
-				begin()
+				b = nil
+			} else if b == nil {
+				b = c.batch(q, part != "f")
 			}
 			continue
 		}
 		switch part {
-		case "w":
-			id, value, stages := c.id(), c.number(), c.hex()
-			if c.semaphores[id] == nil {
-				c.fail("no semaphore %d", id)
+		case "w", "s":
+			p := point{c.id(), c.number(), c.hex()}
+			s := c.semaphores[p.semaphore]
+			if s == nil {
+				c.fail("no semaphore %d", p.semaphore)
 				return
 			}
-			c.owned(q, c.semaphores[id].device, "semaphore", id)
-			c.semaphores[id].users.add(q.batch)
-			q.Waits++
-			if s := c.signaller[id]; s != nil && s != q {
-				q.CrossWaits++
+			c.owned(q, s.device, "semaphore", p.semaphore)
+			s.users.add(q.batch)
+			if part == "w" {
+				b.waits = append(b.waits, p)
+			} else {
+				b.signals = append(b.signals, p)
 			}
-			by := &Command{Submission: q.last, What: "wait", Line: c.line}
-			c.do(&event{kind: evWait, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
 		case "c":
 			id := c.id()
-			b := c.commands[id]
-			if b == nil {
+			x := c.commands[id]
+			if x == nil {
 				c.fail("no such command buffer")
 				return
 			}
-			c.owned(q, b.device, "command buffer", id)
-			b.users.add(q.batch)
-			if b.discarded {
+			c.owned(q, x.device, "command buffer", id)
+			x.users.add(q.batch)
+			if x.discarded {
 				c.violation(Unbound, c.line, "%v uses command buffer %d, which was reset", q.last, id)
 			}
-			for i := range b.commands {
-				c.execute(q, &b.commands[i], index)
-				index++
+			b.commands = append(b.commands, x.commands)
+			for i := range x.commands {
+				if x.commands[i].counts() {
+					q.pos++
+				}
 			}
-		case "s":
-			id, value, stages := c.id(), c.number(), c.hex()
-			if c.semaphores[id] == nil {
-				c.fail("no semaphore %d", id)
-				return
-			}
-			c.owned(q, c.semaphores[id].device, "semaphore", id)
-			c.semaphores[id].users.add(q.batch)
-			q.Signals++
-			c.signaller[id] = q
-			by := &Command{Submission: q.last, What: "signal", Line: c.line}
-			c.do(&event{kind: evSignal, queue: q.lane(), semaphore: id, value: value, stages: stages, command: by})
 		case "f":
 			id := c.id()
 			f := c.fences[id]
@@ -322,11 +301,94 @@ func (c *checker) submit(q *queue) {
 			}
 			c.owned(q, f.device, "fence", id)
 			f.users.add(q.batch)
-			c.do(&event{kind: evFence, queue: q.lane(), semaphore: id})
+			b.fences = append(b.fences, id)
 		default:
 			c.fail("want w, c, s, f or |")
 		}
 	}
+	c.release()
+}
+
+// batch begins a batch of a queue, or only the fence of a submission without one.
+func (c *checker) batch(q *queue, whole bool) *batch {
+	b := &batch{queue: q, line: c.line}
+	if whole {
+		q.Submissions++
+		q.last = &Submission{Queue: q.QueueTotals, Number: q.Submissions, Signal: c.firstSignal()}
+		q.pos++
+		q.batch = access{q.column, q.pos, &Command{Submission: q.last, Index: -1, Line: c.line}}
+		b.Submission, b.at = q.last, q.batch
+		c.do(&event{kind: evSubmit, queue: q.lane(), command: b.at.by})
+	}
+	c.held = append(c.held, b)
+	return b
+}
+
+// release processes the batches that can begin, until none is left that can.
+func (c *checker) release() {
+	blocked := map[*queue]bool{}
+	for i := 0; i < len(c.held) && c.err == nil; i++ {
+		b := c.held[i]
+		if blocked[b.queue] || c.foreign && slices.ContainsFunc(b.waits, func(p point) bool { return !c.engine.signalled(p.semaphore, p.value) }) {
+			blocked[b.queue] = true
+			continue
+		}
+		c.held = slices.Delete(c.held, i, i+1)
+		clear(blocked)
+		line := c.line
+		c.line = b.line
+		c.process(b)
+		c.line = line
+		i = -1 // earlier ones may have waited for it
+	}
+}
+
+// process processes a batch.
+func (c *checker) process(b *batch) {
+	q := b.queue
+	c.submitting = q
+	if b.Submission != nil {
+		c.do(&event{kind: evBegin, queue: q.lane(), pos: b.at.pos, command: b.at.by})
+	}
+	for _, p := range b.waits {
+		q.Waits++
+		if s := c.signaller[p.semaphore]; s != nil && s != q {
+			q.CrossWaits++
+		}
+		by := &Command{Submission: b.Submission, What: "wait", Line: c.line}
+		c.do(&event{kind: evWait, queue: q.lane(), semaphore: p.semaphore, value: p.value, stages: p.stages, command: by})
+	}
+	index := 0
+	for _, commands := range b.commands {
+		for i := range commands {
+			c.execute(b, &commands[i], index)
+			index++
+		}
+	}
+	for _, p := range b.signals {
+		q.Signals++
+		c.signaller[p.semaphore] = q
+		by := &Command{Submission: b.Submission, What: "signal", Line: c.line}
+		c.do(&event{kind: evSignal, queue: q.lane(), semaphore: p.semaphore, value: p.value, stages: p.stages, command: by})
+	}
+	for _, id := range b.fences {
+		c.do(&event{kind: evFence, queue: q.lane(), semaphore: id})
+	}
+}
+
+// strand reports the batches that were never released and for which is true.
+func (c *checker) strand(which func(*batch) bool) {
+	c.held = slices.DeleteFunc(c.held, func(b *batch) bool {
+		if !which(b) {
+			return false
+		}
+		for _, p := range b.waits {
+			if !c.engine.signalled(p.semaphore, p.value) {
+				c.violation(Hang, b.line, "%v waits for value %d of semaphore %d, which is never signalled", b.Submission, p.value, p.semaphore)
+			}
+		}
+		return true
+	})
 }
 
 // owned reports an object of another device than the queue's.
@@ -352,18 +414,19 @@ func (c *checker) firstSignal() string {
 }
 
 // execute processes one command of a command buffer.
-func (c *checker) execute(q *queue, x *command, index int) {
+func (c *checker) execute(b *batch, x *command, index int) {
+	q := b.queue
 	if x.unknown != "" {
-		c.violation(Unknown, c.line, "%v command %d: %s", q.last, index, x.unknown)
+		c.violation(Unknown, c.line, "%v command %d: %s", b.Submission, index, x.unknown)
 		return
 	}
-	if x.dependencies != nil || x.kind == "barrier" {
+	if x.kind == "barrier" {
 		q.Barriers++
 		c.executing = x
-		c.barrier(q, x, index)
+		c.barrier(b, x, index)
 		return
 	}
-	by := &Command{Submission: q.last, Index: index, What: x.kind, Line: c.line}
+	by := &Command{Submission: b.Submission, Index: index, What: x.kind, Line: c.line}
 	c.executing = x
 	switch x.class {
 	case computing:
@@ -390,7 +453,7 @@ func (c *checker) execute(q *queue, x *command, index int) {
 	case clearing:
 		q.Fills++
 	}
-	q.pos++
+	b.at.pos++
 	// The reads of a class come before its writes, since the command does both.
 	for of := computing; of < hosting; of++ {
 		var needs []need
@@ -399,21 +462,21 @@ func (c *checker) execute(q *queue, x *command, index int) {
 			for i := range x.uses {
 				if u := &x.uses[i]; u.class == of && u.write == write {
 					used = true
-					c.use(q, u, by, &needs)
+					c.use(b, u, by, &needs)
 				}
 			}
 		}
 		if !used {
 			continue
 		}
-		a := access{q.column + int(of), q.pos, by}
+		a := access{q.column + int(of), b.at.pos, by}
 		if of == computing && c.clauses != nil && x.pushes >= 2 {
 			needs = c.clauseNeeds(needs, a)
 		}
 		if x.pipeline != nil {
 			x.pipeline.users.add(a)
 		}
-		c.ev = event{kind: evCommand, queue: q.lane(), class: of, pos: q.pos, needs: needs, command: by}
+		c.ev = event{kind: evCommand, queue: q.lane(), class: of, pos: b.at.pos, needs: needs, command: by}
 		c.do(&c.ev)
 	}
 }
@@ -459,8 +522,8 @@ func (c *checker) regions(x *command, by *Command) {
 }
 
 // use processes a command's access to a buffer.
-func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
-	b := u.buffer
+func (c *checker) use(of *batch, u *use, by *Command, needs *[]need) {
+	q, b := of.queue, u.buffer
 	size := u.size
 	if size == math.MaxUint64 {
 		size = b.size - min(u.offset, b.size)
@@ -475,7 +538,7 @@ func (c *checker) use(q *queue, u *use, by *Command, needs *[]need) {
 		b.family = q.Family
 	}
 	if size > 0 {
-		a := access{q.column + int(u.class), q.pos, by}
+		a := access{q.column + int(u.class), of.at.pos, by}
 		c.touch(needs, b.memory, b.section(u.offset, size), a, u.read, u.write)
 		b.memory.users.add(a)
 		b.users.add(a)
@@ -501,9 +564,10 @@ func (c *checker) there(q *queue, b *buffer, offset, size uint64, by *Command) b
 	return false
 }
 
-func (c *checker) barrier(q *queue, x *command, index int) {
+func (c *checker) barrier(b *batch, x *command, index int) {
+	q := b.queue
 	dependencies := x.dependencies
-	by := &Command{Submission: q.last, Index: index, What: "barrier", Line: c.line}
+	by := &Command{Submission: b.Submission, Index: index, What: "barrier", Line: c.line}
 	for i, r := range x.buffers {
 		if r.buffer == nil {
 			continue

@@ -210,13 +210,14 @@ func (e *engine) equal(o *engine) bool {
 				return false
 			}
 		}
-		if !l.hostRead.equal(m.hostRead) || !l.hostWritten.equal(m.hostWritten) || !equalParts(l.parts, m.parts) {
+		if !l.hostRead.equal(m.hostRead) || !l.hostWritten.equal(m.hostWritten) || !equalParts(l.parts, m.parts) ||
+			!slices.EqualFunc(l.submitted, m.submitted, submission.equal) {
 			return false
 		}
 	}
 	for id, s := range e.semaphores {
 		t := o.semaphores[id]
-		if t == nil || s.last != t.last || s.seen != t.seen || s.by != t.by || s.pos != t.pos || len(s.waiting) != len(t.waiting) ||
+		if t == nil || s.last != t.last || s.seen != t.seen || s.passed != t.passed || s.by != t.by || s.pos != t.pos || len(s.waiting) != len(t.waiting) ||
 			!slices.EqualFunc(s.signals, t.signals, func(a, b signal) bool { return a.equal(&b) }) {
 			return false
 		}
@@ -227,6 +228,10 @@ func (e *engine) equal(o *engine) bool {
 		}
 	}
 	return true
+}
+
+func (s submission) equal(o submission) bool {
+	return s.pos == o.pos && s.done.equal(o.done) && s.available.equal(o.available)
 }
 
 func (s *signal) equal(o *signal) bool {

@@ -20,11 +20,12 @@ func main() {
 	var c command
 	flag.StringVar(&c.clauses, "clauses", "", "the clauses `file` of the run")
 	flag.IntVar(&c.limit, "limit", 20, "print at most `n` violations of a log")
+	flag.BoolVar(&c.foreign, "foreign", false, "the program uses foreign work, which may wait for what is submitted later")
 	flag.BoolVar(&c.mutate, "mutate", false, "change the synchronization and see what is caught")
 	c.oracle = order.OracleBounded
 	flag.Func("oracle", "with -mutate: examine `n` changes by brute force, or all, or as many as take some seconds (bounded)", c.setOracle)
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: check [-clauses FILE] [-mutate] LOG...")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: check [-clauses FILE] [-foreign] [-mutate] LOG...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -45,6 +46,7 @@ func main() {
 type command struct {
 	clauses string
 	limit   int
+	foreign bool
 	mutate  bool
 	oracle  int
 }
@@ -75,7 +77,7 @@ func (c *command) check(name string, out io.Writer) error {
 		return err
 	}
 	defer log.Close()
-	o := order.Options{Limit: c.limit}
+	o := order.Options{Limit: c.limit, Foreign: c.foreign}
 	if c.clauses != "" {
 		f, err := os.Open(c.clauses)
 		if err != nil {

@@ -43,6 +43,23 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestForeignWorkMayWaitForWhatIsSubmittedLater(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(name, []byte(begin+"submit 1 w 1:1:10000 c s\nsignal 1 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for c, want := range map[command]error{
+		{}:              errViolations,
+		{foreign: true}: nil,
+		{foreign: true, mutate: true, oracle: 100}: nil,
+	} {
+		var out strings.Builder
+		if err := c.check(name, &out); !errors.Is(err, want) {
+			t.Errorf("%+v: got %v, want %v:\n%s", c, err, want, out.String())
+		}
+	}
+}
+
 func TestClausesFileIsRead(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
