@@ -147,6 +147,8 @@ func TestOrders(t *testing.T) {
 		{"timeline signalled by a queue and the host", on("1", "", "", "1") + "signal 1 2\n", []Kind{BadSignal}},
 		{"timeline signalled by a queue and, after a wait, the host", on("1", "", "", "1") + "idle b 1\nsignal 1 2\n", nil},
 		{"timeline signalled by the host and a queue", "signal 4 1\nsubmit 1 w c s 4:2:10000\n", nil},
+		{"wait for a value below the one that the host has seen", on("1", "", fill, "1") + "submit 1 w c s 1:2:800\ncount 1 2\n" + on("2", " 1:1:10000", fill, "1"), nil},
+		{"wait of the host for a value below the one that it has seen", on("1", "", kernel, "1") + "submit 1 w c s 1:2:1000\ncount 1 2\nwait m 1:1\n" + flush, nil},
 		{"submission that failed", "commands 1 0\n" + fill + "end\nsubmit 1 w c 1 s 1:1:10000\nfailed\n" + on("1", "", fill, "1"), nil},
 
 		{"host write before", flush + on("1", "", kernel, "1"), nil},

@@ -38,10 +38,10 @@ type waiting struct {
 // semaphore is a semaphore of either type. A binary one has at most one signal, which has no value.
 type semaphore struct {
 	binary bool
-	// last is the largest submitted value, seen the largest value that the host has seen, and passed the
-	// one that it had seen before all submissions whose waits are to come, at first the initial value:
-	// signals up to it are forgotten, since submissions pass on what the host learned from them.
-	last, seen, passed uint64
+	// last is the largest submitted value, and passed at first the initial one. Signals up to passed are
+	// forgotten: the host knew what they took before all submissions whose waits are to come, and passes it on
+	// with these.
+	last, passed uint64
 	// by is the queue of the last signal, -1 for the host, and pos that of the signal's batch.
 	by      int
 	pos     uint64
@@ -193,7 +193,7 @@ func (e *engine) do(ev *event) {
 		}
 		e.lanes[ev.queue] = &lane{column: 1 + ev.queue*deviceClasses, pos: ev.pos}
 	case evSemaphore:
-		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, last: ev.value, seen: ev.value, passed: ev.value, by: -1}
+		e.semaphores[ev.semaphore] = &semaphore{binary: ev.binary, last: ev.value, passed: ev.value, by: -1}
 	case evForget:
 		e.forget(ev)
 	case evSubmit:
@@ -646,7 +646,7 @@ func (e *engine) wait(ev *event) {
 
 func (e *engine) reach(ev *event) {
 	sem := e.semaphores[ev.semaphore]
-	if ev.value <= sem.seen {
+	if ev.value <= sem.passed {
 		return
 	}
 	i := sem.first(ev.value)
@@ -655,14 +655,26 @@ func (e *engine) reach(ev *event) {
 		return
 	}
 	e.learn(&sem.signals[i])
-	sem.seen = ev.value
 	if e.hears != hearsAll || slices.ContainsFunc(e.lanes, func(l *lane) bool { return l != nil && len(l.submitted) > 0 }) {
 		return // a later wait may be the first one of a queue
+	}
+	if slices.ContainsFunc(sem.signals[:i], func(s signal) bool { return !e.knows(&s) }) {
+		return // an earlier signal took what this one, of fewer stages, did not
 	}
 	if sem.signals[i].value == ev.value {
 		i++
 	}
 	sem.signals, sem.passed = sem.signals[i:], ev.value
+}
+
+// knows reports whether the host has learned all of a signal.
+func (e *engine) knows(s *signal) bool {
+	return s.done.within(e.host.done) && s.available.within(e.host.available) && s.hostRead.within(e.host.read) && s.hostWritten.within(e.host.written) &&
+		!slices.ContainsFunc(s.parts, func(p part) bool {
+			return !slices.ContainsFunc(e.hostParts, func(q part) bool {
+				return q.section == p.section && p.read.within(q.read) && p.written.within(q.written)
+			})
+		})
 }
 
 // learn adds what the host learns from a signal.

@@ -217,7 +217,7 @@ func (e *engine) equal(o *engine) bool {
 	}
 	for id, s := range e.semaphores {
 		t := o.semaphores[id]
-		if t == nil || s.last != t.last || s.seen != t.seen || s.passed != t.passed || s.by != t.by || s.pos != t.pos || len(s.waiting) != len(t.waiting) ||
+		if t == nil || s.last != t.last || s.passed != t.passed || s.by != t.by || s.pos != t.pos || len(s.waiting) != len(t.waiting) ||
 			!slices.EqualFunc(s.signals, t.signals, func(a, b signal) bool { return a.equal(&b) }) {
 			return false
 		}
