@@ -193,11 +193,13 @@ bin/layers/%/layer.json: tests/layers/manifest Makefile
 	@mkdir -p $(@D)
 	tests/layers/manifest $* "$($*_DOES)" >$@
 
-# Their own tests, C programs, on lavapipe and then on SwiftShader.
+# Their own tests, C programs, on lavapipe and then on SwiftShader; and the recorded order of
+# foreign work (see scripts/foreign).
 layers-test: layers
 	scripts/setup test
 	@$(MAKE) --no-print-directory $(LAYER_TESTS)
 	tests/layers/run $(LAYER_TESTS)
+	scripts/foreign
 
 # goki/vgpu on a device of ours, in a module of its own because it needs X11's headers: its
 # tests, and frames that are compared with the host's. It says where they are.
