@@ -880,3 +880,53 @@ func TestTaskgroupReportsWhatAWaitOutsideReturns(t *testing.T) {
 		}))
 	}
 }
+
+// A wait with depend items in a taskgroup reports what the group would, although a wait outside of the group has returned it.
+func TestWaitWithDependReportsWhatAWaitOutsideReturned(t *testing.T) {
+	broken := errors.New("broken")
+	for name, wait := range waitsWithDepend {
+		t.Run(name, func(t *testing.T) {
+			rt := openTasks(t, "OMP_NUM_THREADS", "2")
+			x := []int{0}
+			generate(t, rt, t.Context(), vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return broken }})
+			ran := false
+			must(t, rt.Taskgroup(t.Context(), func(ctx context.Context) error {
+				generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { t.Error("a dependent ran"); return nil }})
+				refused(t, "the wait outside", rt.Taskwait(t.Context()), broken, "(1 dependent tasks not run)")
+				refused(t, "the wait inside", wait(rt, ctx, vkomp.In(x)), broken, "(1 dependent tasks not run)")
+				generate(t, rt, ctx, vkomp.Task{Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: func(context.Context) error { ran = true; return nil }})
+				return nil
+			}))
+			if !ran {
+				t.Error("a task that depends on what was reported did not run")
+			}
+			must(t, rt.Taskwait(t.Context()))
+		})
+	}
+}
+
+// A wait with depend items reports tasks that were not run in a taskgroup whose wait was given up, too.
+func TestWaitWithDependReportsForATaskgroupThatWasGivenUp(t *testing.T) {
+	broken := errors.New("broken")
+	for name, wait := range waitsWithDepend {
+		t.Run(name, func(t *testing.T) {
+			rt := openTasks(t, "OMP_NUM_THREADS", "2")
+			x := []int{0}
+			generate(t, rt, t.Context(), vkomp.Task{Label: "fails", Depend: []vkomp.Depend{vkomp.Out(x)}, Body: func(context.Context) error { return broken }})
+			ctx, cancel := context.WithCancel(t.Context())
+			var event vkomp.Event
+			err := rt.Taskgroup(ctx, func(ctx context.Context) error {
+				generate(t, rt, ctx, vkomp.Task{Detach: &event, Body: nothing})
+				// The undeferred task returns when the dependent is complete.
+				generate(t, rt, ctx, vkomp.Task{Label: "dependent", Depend: []vkomp.Depend{vkomp.In(x)}, Body: func(context.Context) error { t.Error("a dependent ran"); return nil }})
+				refused(t, "an undeferred task", rt.Task(ctx, vkomp.Task{If: vkomp.If(false), Depend: []vkomp.Depend{vkomp.InOut(x)}, Body: nothing}), broken)
+				cancel()
+				return nil
+			})
+			refused(t, "the taskgroup", err, context.Canceled)
+			must(t, event.Fulfill())
+			refused(t, "the wait", wait(rt, t.Context(), vkomp.In(x)), broken, "(1 dependent tasks not run)")
+			must(t, rt.Taskwait(t.Context()))
+		})
+	}
+}

@@ -29,6 +29,9 @@ type Error struct {
 	Dependent bool
 	// tally is the last tally that counts the failed task, nil once it is reported; guarded by the scope's lock.
 	tally *tally
+	// tallies are those with this root that are not reported, except for those of tasks without depend items, which have no
+	// dependents. It is guarded by the lock of the scope, which is that of all scopes in which the failure is known.
+	tallies []*tally
 	// likeness is the likeness of the cause.
 	likeness likeness
 	// unrun says that the task was not run because its context had ended.
@@ -161,6 +164,7 @@ func (t *tally) releaseErrorsLocked() {
 		if e.tally != nil && e.tally.reported.Load() {
 			e.tally = nil
 		}
+		e.tallies = slices.DeleteFunc(e.tallies, func(t *tally) bool { return t.reported.Load() })
 	}
 }
 
@@ -221,6 +225,8 @@ func (f *failures) note(root *Error, n *Node, g *Group) *tally {
 		}
 		if alone {
 			f.byKind[k] = t
+		} else {
+			root.tallies = append(root.tallies, t)
 		}
 	}
 	t.returned = false

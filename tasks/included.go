@@ -76,18 +76,11 @@ func (n *Node) reportPredecessor(run bool) (failed *Error, count int) {
 	}
 	inside := n.specials().group
 	var reported []*tally
-	report := func(t *tally) {
-		if t != nil && t.root == failed && t.reportedBy(inside) && !t.reported.Load() {
+	for _, t := range failed.tallies { // of other scopes, too: the task may be a child of an exporting one
+		if t.reportedBy(inside) && !t.reported.Load() {
 			t.reported.Store(true)
 			reported = append(reported, t)
 			count += t.dropped
-		}
-	}
-	report(failed.tally) // the task may be a child of an exporting one, in another scope
-	for g := inside; ; g = g.parent {
-		report(s.failures.find(failed, g))
-		if g == nil {
-			break
 		}
 	}
 	s.unlock()
