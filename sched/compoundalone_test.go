@@ -293,3 +293,39 @@ func TestRecordingStaysWhileItIsExecuted(t *testing.T) {
 	r.free(pointer)
 	r.expect("y", y, filled(16, 4)...)
 }
+
+// A task has entered and is not placed yet when storage of one of its items is replaced, and a task of another scope
+// encodes the commands for that. The first one still runs on the storage that it has entered.
+func TestCompoundRunsOnTheStorageThatItHasEntered(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	r.watches = false
+	x, y := filled(16, 1), filled(16, 1)
+	c := r.s.NewCompound([]*Region{r.region(launch{kernel: "mix", args: []arg{tofrom(y), to(x), to(x)}, constant: 1})})
+	enter := func(s []uint32) { r.run(launch{label: "enter", enter: []arg{to(s)}, included: true}) }
+	run := func(scope *tasks.Scope) (resume func()) {
+		return r.stopAfterEntry(x, func() {
+			if ran, err := r.s.RunCompound(context.Background(), c, construct.Construct{Scope: scope}); !ran || err != nil {
+				t.Errorf("ran is %v, the error %v", ran, err)
+			}
+		})
+	}
+	enter(x)
+	enter(y)
+	first := run(r.scope)
+	removal := r.region(launch{label: "remove", exit: []arg{alloc(y)}, included: true})
+	removal.Exit[0].Delete = true
+	if err := r.s.Run(t.Context(), removal); err != nil {
+		t.Fatal(err)
+	}
+	enter(y)
+	other := r.graph.NewScope()
+	second := run(other)
+	first()
+	second()
+	if err := other.Wait(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("y", y, filled(16, 6)...)
+}

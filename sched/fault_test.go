@@ -309,19 +309,26 @@ func (r *rig) failNth(n int) {
 // goroutine, and keeps it between its entry and its place: it waits there for the task that
 // brings region's contents, which the function pretends to exist. The result lets it go on.
 func (r *rig) stopBetweenEntryAndPlace(region []uint32, l launch) (resume func()) {
+	return r.stopAfterEntry(region, func() { r.run(l) })
+}
+
+// stopAfterEntry is stopBetweenEntryAndPlace for a construct that a function runs.
+func (r *rig) stopAfterEntry(region []uint32, run func()) (resume func()) {
 	r.s.mu.Lock()
 	block, _, err := r.s.presence.table.Lookup(alloc(region).item("").Section)
 	if err != nil || block == nil {
 		r.t.Fatal(err)
 	}
 	before, _ := block.Count()
-	// The block says that a task which entered last is still bringing its contents.
-	stateOf(block).filling = r.s.presence.entries
+	// The block says that a task which entered last is still bringing its contents, unless it says so already.
+	if state := stateOf(block); state.filling == 0 {
+		state.filling = r.s.presence.entries
+	}
 	r.s.mu.Unlock()
 	ran := make(chan struct{})
 	go func() {
 		defer close(ran)
-		r.run(l)
+		run()
 	}()
 	r.eventually("entry", func() bool { n, _ := block.Count(); return n > before })
 	return func() {
