@@ -439,10 +439,62 @@ func TestSavedTaskgraphsThatAreDamagedAreRefused(t *testing.T) {
 	}
 }
 
+// A construct that refers to what is not in the graph is refused when the file is read, whose checksums fit.
+func TestSavedConstructsThatReferToWhatIsNotThereAreRefused(t *testing.T) {
+	read := func(construct string) error {
+		graph := `{"version":2,"devices":[{}],"kernels":[{}],"storage":[{"size":8}],"memory":[{"size":8}],"constructs":[` + construct + `]}`
+		// Elements that are shorter than those which are written are refused.
+		file := vkomp.SavedWith([]byte(strings.ReplaceAll(graph, "{", "{"+strings.Repeat(" ", 64))))
+		_, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
+		return err
+	}
+	for _, c := range []struct {
+		construct string // with %s for the part that changes
+		valid     []string
+		invalid   []string
+	}{
+		{`{"kind":%s}`, []string{`"taskwait nowait"`, `"target"`, `"target enter data"`, `"target exit data"`, `"target update"`}, []string{`""`, `"taskwait"`, `"memset"`}},
+		{`{"kind":"target",%s}`, []string{`"device":0`, `"range":[9223372036854775807,1,1]`}, []string{`"device":1`, `"device":-1`, `"kernel":1`, `"kernel":-1`, `"range":[1,1,9223372036854775808]`}},
+		{`{"kind":"target update",%s}`, []string{`"kernel":1`}, []string{`"device":1`, `"device":-1`}},
+		{`{"kind":"target","items":[{%s}]}`,
+			[]string{
+				`"storage":0,"offset":4,"size":4`, `"storage":-1`, `"type":5`, `"presence":2`,
+				`"memory":{"memory":0,"offset":8}`, `"size":9223372036854775807,"memory":{"memory":0}`,
+			}, []string{
+				`"storage":1`, `"storage":-2`, `"storage":-1,"offset":1`, `"storage":-1,"size":1`, `"offset":5,"size":4`, `"offset":9`, `"size":18446744073709551615`,
+				`"type":6`, `"type":-1`, `"presence":3`, `"presence":-1`,
+				`"memory":{"memory":1}`, `"memory":{"memory":-1}`, `"memory":{"memory":0,"offset":9}`, `"size":9223372036854775808,"memory":{"memory":0}`,
+			}},
+		{`{"kind":"target","values":[{%s}]}`,
+			[]string{`"bytes":"AAAA"`, `"host":{"storage":0,"offset":4,"size":4}`, `"memory":{"memory":0,"offset":8}`},
+			[]string{`"host":{"storage":1}`, `"host":{"storage":0,"size":9}`, `"memory":{"memory":1}`, `"memory":{"memory":0,"offset":9}`}},
+		{`{"kind":"taskwait nowait","depend":[{%s}]}`,
+			[]string{`"kind":1`, `"kind":1,"offset":4,"size":4`},
+			[]string{`"kind":0`, `"kind":99`, `"kind":257`, `"kind":-255`, `"kind":1,"storage":1`, `"kind":1,"offset":4,"size":5`}},
+		{`{"kind":"memset","bytes":4,"dst":%s}`,
+			[]string{`{"host":{"storage":0,"offset":4,"size":4}}`, `{"memory":{"memory":0,"offset":4}}`},
+			[]string{
+				`null`, `{}`, `{"host":{"storage":0,"size":4},"memory":{"memory":0}}`, `{"host":{"storage":1,"size":4}}`, `{"host":{"storage":0,"size":8}}`,
+				`{"host":{"storage":0,"size":2}}`, `{"host":{"storage":0,"offset":6,"size":4}}`, `{"memory":{"memory":1}}`, `{"memory":{"memory":0,"offset":5}}`,
+			}},
+		{`{"kind":"memcpy","bytes":4,"dst":{"memory":{"memory":0}},"src":%s}`, []string{`{"memory":{"memory":0,"offset":4}}`}, []string{`null`, `{"memory":{"memory":0,"offset":5}}`}},
+		{`{"kind":"memset","dst":{"host":{"storage":0,"size":%[1]s}},"bytes":%[1]s}`, []string{"1"}, []string{"0", "9", "9223372036854775808"}},
+	} {
+		for _, part := range c.valid {
+			must(t, read(fmt.Sprintf(c.construct, part)))
+		}
+		for _, part := range c.invalid {
+			if err := read(fmt.Sprintf(c.construct, part)); !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), "construct 0: ") {
+				t.Errorf("%s with %s: %v", c.construct, part, err)
+			}
+		}
+	}
+}
+
 // Reading a file never panics, whatever it has; its checksums are made to fit.
 func FuzzReadSavedTaskgraph(f *testing.F) {
-	f.Add([]byte(`{"version":1,"storage":[{"size":4,"align":8}],"constructs":[{"kind":"memset","dst":{"host":{"storage":0,"offset":0,"size":4}},"bytes":4}]}`))
-	f.Add([]byte(`{"version":1,"devices":[{}],"present":[{"device":0,"storage":0,"size":18446744073709551615}]}`))
+	f.Add([]byte(`{"version":1,"storage":[{"size":4,"align":8}],"constructs":[{"kind":"memset","device":0,"kernel":0,"range":[0,0,0],"dst":{"host":{"storage":0,"offset":0,"size":4}},"bytes":4}]}`))
+	f.Add([]byte(`{"version":1,"devices":[{"number":0,"name":"","driver":""}],"present":[{"device":0,"storage":0,"offset":0,"size":18446744073709551615}]}`))
 	f.Fuzz(func(t *testing.T, graph []byte) {
 		file := vkomp.SavedWith(graph)
 		saved, err := vkomp.ReadSavedTaskgraph(bytes.NewReader(file), int64(len(file)))
