@@ -261,6 +261,8 @@ func TestFinalTaskExecutesTheBlock(t *testing.T) {
 		}})
 	}
 	inFinal()
+	g.expect(t, "with a reset where there is no record", true, func(g *vkomp.Taskgraph) { g.If, g.Reset = vkomp.If(false), true })
+	g.executed--
 	g.expect(t, "after an encounter by a final task", true, nil)
 	inFinal()
 	if g.executed != 3 {

@@ -34,6 +34,7 @@ func TestReplayUsesTheSlicesBoundToParameters(t *testing.T) {
 			first.Args[3] = factor.Arg(ctx)
 			first.NoWait, first.Depend = true, []vkomp.Depend{vkomp.InOut(y)}
 			second := saxpyOn(t, k, 10, ones[:n/2], half)
+			second.Args[1] = second.Args[1].Present() // by the enter data
 			second.NoWait, second.DependArgs = true, true
 			return errors.Join(
 				rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(y)}, NoWait: true, Depend: []vkomp.Depend{vkomp.Out(y)}}),
@@ -115,6 +116,10 @@ func TestReplayUsesThePointersBoundToParameters(t *testing.T) {
 		err := g.encounter(ctx, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(vkomp.DevicePtr{})} })
 		refused(t, "a nil pointer", err, vkomp.ErrInvalidPointer, "memset")
 		g.expect(t, "after that", false, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(b)} })
+		var other vkomp.ParamVar[vkomp.DevicePtr]
+		for range 2 {
+			g.expect(t, "two pointers into the same memory", true, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{at.Bind(a), other.Bind(a.Add(4))} })
+		}
 	})
 }
 
@@ -196,6 +201,9 @@ func TestOtherParametersAreRecordedAnew(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.what, lengths, c.want)
 		}
 	}
+	for _, reset := range []bool{true, false} {
+		g.expect(t, "with a reset, and slices that overlap", true, func(g *vkomp.Taskgraph) { g.Reset, g.Params = reset, []vkomp.Param{a.Bind(two), b.Bind(two[1:])} })
+	}
 }
 
 // An item that is only in part in the slice of a parameter would have no place at a replay.
@@ -243,6 +251,8 @@ func TestItemsThatAreInAParameterOnlyInPart(t *testing.T) {
 			refused(t, text, g.encounter(t.Context(), bind), vkomp.ErrNotReplayable, text)
 			whole := func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{half.Bind(all)} }
 			if text != `target enter data "enter": not replayable: map 0: a mapped value` {
+				begins := func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{half.Bind(all[:4])} }
+				refused(t, text, g.encounter(t.Context(), begins), vkomp.ErrNotReplayable, text)
 				g.expect(t, text+": with all of it", true, whole)
 				g.expect(t, text+": with all of it again", false, whole)
 			}
@@ -314,6 +324,14 @@ func TestParametersOutsideOfAnEncounter(t *testing.T) {
 	if s.Get(ctx) != nil || v.Get(ctx) != 0 {
 		t.Errorf("%v and %v", s.Get(ctx), v.Get(ctx))
 	}
+	var sizeless vkomp.ParamSlice[struct{}]
+	empty := newGraphed(rt, func(ctx context.Context) error {
+		if n := len(sizeless.Get(ctx)); n != 3 {
+			t.Errorf("%d elements without size, want 3", n)
+		}
+		return nil
+	})
+	empty.expect(t, "elements without size", true, func(g *vkomp.Taskgraph) { g.Params = []vkomp.Param{sizeless.Bind(make([]struct{}, 3))} })
 	k := newKernel(t, rt, vkomp.KernelSource{Name: "none", Host: func(*vkomp.HostCall) error { return nil }})
 	refused(t, "the argument", rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{v.Arg(ctx)}}), vkomp.ErrInvalidArgument, "zero Arg", "the parameter is not bound")
 	var got []int

@@ -65,6 +65,27 @@ func TestRecordsEndWithTheirRuntime(t *testing.T) {
 	runtime.KeepAlive(stays)
 }
 
+// A runtime that is closed while a block is executed gets no record of it.
+func TestRecordsEndWithTheirRuntimeThatIsClosedByTheBlock(t *testing.T) {
+	records := new(vkomp.TaskgraphRecords)
+	rt := openTasks(t)
+	captured := func() weak.Pointer[[1 << 10]int] {
+		data := new([1 << 10]int)
+		must(t, rt.Taskgraph(t.Context(), vkomp.Taskgraph{Records: records, NoGroup: true}, func(ctx context.Context) error {
+			must(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { data[0]++; return nil }}))
+			return rt.Close()
+		}))
+		return weak.Make(data)
+	}()
+	for range 3 {
+		runtime.GC()
+	}
+	if captured.Value() != nil {
+		t.Error("there is a record of a runtime that is closed")
+	}
+	runtime.KeepAlive(records)
+}
+
 // A TaskgraphRecords that nothing refers to goes away, although its runtime stays.
 func TestRecordsEndWithTheirKeeper(t *testing.T) {
 	rt := openTasks(t)
@@ -178,12 +199,18 @@ func TestToolHearsOfReplayedTasks(t *testing.T) {
 	g := newGraphed(rt, func(ctx context.Context) error {
 		region := saxpyOn(t, k, 1, x, y)
 		region.NoWait, region.DependArgs, region.Label = true, true, "region"
-		return errors.Join(rt.Target(ctx, region), rt.Task(ctx, vkomp.Task{Body: nothing, Label: "explicit", Depend: []vkomp.Depend{vkomp.InOut(y)}}))
+		return errors.Join(rt.Target(ctx, region), rt.Target(ctx, region), rt.Task(ctx, vkomp.Task{Body: nothing, Label: "explicit", Depend: []vkomp.Depend{vkomp.InOut(y)}}))
 	})
+	must(t, rt.TargetEnterData(t.Context(), vkomp.TargetEnterData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.To(y)}}))
+	created, targets = make(map[string]int), 0
 	for round := range 4 {
 		g.expect(t, fmt.Sprint("round ", round), round == 0, nil)
 	}
-	if created["explicit"] != 4 || targets != 4 {
-		t.Errorf("the tool has heard of %v and of %d target regions, want 4 of each", created, targets)
+	if created["explicit"] != 4 || targets != 8 {
+		t.Errorf("the tool has heard of %v and of %d target regions, want 4 and 8", created, targets)
+	}
+	must(t, rt.TargetExitData(t.Context(), vkomp.TargetExitData{Maps: []vkomp.Arg{vkomp.From(x), vkomp.From(y)}}))
+	if y[0] != 8 {
+		t.Errorf("y is %v", y)
 	}
 }

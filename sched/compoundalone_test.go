@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
@@ -328,4 +329,23 @@ func TestCompoundRunsOnTheStorageThatItHasEntered(t *testing.T) {
 	}
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 	r.expect("y", y, filled(16, 6)...)
+}
+
+// The list of those that may have recordings does not grow with those that are garbage, nor with one that comes often.
+func TestRecordersThatAreGarbageAreDropped(t *testing.T) {
+	var l recorders
+	stays := new(Compound)
+	for range 100 {
+		l.addLocked(new(Compound))
+		l.addLocked(stays)
+		if cap(l) == len(l) {
+			runtime.GC() // so that the next one finds the others to be garbage
+		}
+	}
+	if len(l) > 32 {
+		t.Errorf("%d entries, of which only one is in use", len(l))
+	}
+	runtime.GC()
+	l.forgetLocked()
+	runtime.KeepAlive(stays)
 }
