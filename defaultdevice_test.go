@@ -33,6 +33,9 @@ func runsOn(t *testing.T, rt *vkomp.Runtime, device vkomp.Device) string {
 		if !errors.Is(err, vkomp.ErrInvalidDevice) || onHost+onDevice != 0 || y[0] != 17 {
 			t.Errorf("after %d host regions and %d dispatches y is %v: %v", onHost, onDevice, y[0], err)
 		}
+		if n := strings.Count(err.Error(), "there is no default device"); n != 1 {
+			t.Errorf("it is said %d times that there is no default device: %v", n, err)
+		}
 		return "invalid"
 	}
 	for _, v := range y {

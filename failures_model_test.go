@@ -79,8 +79,8 @@ type failTask struct {
 }
 
 // failCount is a failure as a wait reports it, for the tasks of one region and taskgroup: with the number of those that
-// were not run because of it. Returned says that a wait outside of
-// the taskgroup has returned it, idle that it keeps no task from running.
+// were not run because of it. returned says that a wait outside of the taskgroup has returned it, idle that it keeps no
+// task from running.
 type failCount struct {
 	root                     *failRoot
 	region                   *failRegion

@@ -277,9 +277,24 @@ func (p *racing) run(ctx context.Context, steps []raceStep, k int) int {
 
 // A race is reported exactly if two tasks of the program have one by the rules of Options.Race.
 func TestRacesOfRandomPrograms(t *testing.T) {
+	racy, clean := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		steps := drawRaceProgram(r)
+		var program strings.Builder
+		for k := range steps {
+			fmt.Fprintf(&program, "\n%d %v", k, &steps[k])
+		}
+		defer func() {
+			if t.Failed() { // a construct was refused
+				t.Log(program.String())
+			}
+		}()
 		want := raceOf(steps)
+		if want != "" {
+			racy++
+		} else {
+			clean++
+		}
 		if want != "" && vktest.GoRaces {
 			r.Skip("Go's race detector would report it too")
 		}
@@ -292,11 +307,10 @@ func TestRacesOfRandomPrograms(t *testing.T) {
 			p.exit(ctx, false, vkomp.Release(p.y))
 		})
 		if (len(found) > 0) != (want != "") {
-			var program strings.Builder
-			for k := range steps {
-				fmt.Fprintf(&program, "\n%d %v", k, &steps[k])
-			}
 			r.Errorf("found %v, want a race: %q%s", found, want, program.String())
 		}
 	})
+	if racy == 0 || clean == 0 {
+		t.Errorf("%d programs have races and %d none: the random programs are of no use", racy, clean)
+	}
 }

@@ -189,9 +189,9 @@ func (rt *Runtime) Taskyield(ctx context.Context) {
 
 // Taskgroup calls body and then waits for all tasks that were generated in it, and for their
 // descendants (OpenMP taskgroup construct). It returns the error of body and the first failure
-// of a task that no wait inside has reported; the other failures count as reported then. A panic in body is a *PanicError. ErrCancelled
-// is not an error of the taskgroup that was cancelled, but of those inside it. The context that body
-// gets ends with the taskgroup.
+// of a task that no wait inside has reported, and counts the others as reported. A panic in body is
+// a *PanicError. ErrCancelled is not an error of the taskgroup that was cancelled, but of those inside
+// it. The context that body gets ends with the taskgroup.
 //
 // If ctx ends first, its cause is returned, as by Taskwait. Failures of the group's tasks, by
 // then or later, are returned by the enclosing wait, but do not prevent tasks that are

@@ -36,7 +36,8 @@ type Graph struct {
 // Counts are totals since the graph was made.
 type Counts struct {
 	// Tasks is the number of tasks added, Done how many of them are complete. Done is never more than
-	// that, also while other goroutines add tasks and complete them.
+	// that, also while other goroutines add tasks and complete them. Both become less by a task that was
+	// passed and is added after all (see Scope.Unpass).
 	Tasks, Done uint64
 	// Edges is the number of dependences found: pairs of a task and a
 	// predecessor that was not complete when the task was added, or, if Keep was
@@ -54,8 +55,8 @@ func (g *Graph) Counts() Counts {
 		s.family.flushLocked(g)
 		s.unlock()
 	}
-	// Done is read first: flushLocked adds tasks before it adds how many of them are complete. But Unpass
-	// takes a task back.
+	// Done is read first: flushLocked adds tasks before it adds how many of them are complete. Unpass may
+	// lower both between the two reads, so Tasks is at least Done.
 	c := Counts{Done: g.done.Load()}
 	c.Tasks, c.Edges, c.Failures = max(g.tasks.Load(), c.Done), g.edges.Load(), g.failures.Load()
 	return c

@@ -7,8 +7,8 @@
 // whose name has the device's number. Without VKOMP_RECORD nothing is written.
 //
 // The order of lines is a possible one: a submission, a host's signal, a flush, a destruction and
-// the loss of what was recorded are written before the call, everything else after it. Commands of graphics and of extensions
-// are written as unknown: see other.h.
+// the loss of what was recorded are written before the call, everything else after it. Commands of
+// graphics and of extensions are written as unknown: see other.h.
 #define _GNU_SOURCE
 #include "layer.h"
 

@@ -327,7 +327,7 @@ func TestOrdersOfBatchesThatAreHeldBack(t *testing.T) {
 
 		{"command buffer reset before the batch begins", on("1", " 4:1:10000", fill, "1") + "discard 101\n" + signal, []Kind{Leftover}},
 		{"command buffer freed before the batch begins", on("1", " 4:1:10000", fill, "1") + "destroy commands 101\n" + signal, []Kind{Leftover}},
-		{"command buffer recorded again before the batch begins", on("1", " 4:1:10000", fill, "1") + "commands 101 0\n" + fill + fill + "end\n" + signal, []Kind{Leftover}},
+		{"command buffer recorded again before the batch begins", on("1", " 4:1:10000", fill, "1") + "commands 101 0\nf 2 0 16\nend\n" + signal + on("2", "", "f 2 0 16\n", "1"), []Kind{Leftover}},
 		{"command buffer freed after an earlier batch", on("1", "", fill, "1") + on("1", " 4:1:10000", fillNext, "2") + "wait b 1:1\ndestroy commands 102\n" + signal, []Kind{Leftover}},
 		{"semaphore destroyed before the batch signals it", on("1", " 4:1:10000", "", "1") + "destroy semaphore 1\n" + signal, []Kind{Leftover}},
 		{"fence destroyed before the batch begins", "submit 1 w 4:1:10000 c s f 1\ndestroy fence 1\n" + signal, []Kind{Leftover}},

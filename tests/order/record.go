@@ -24,6 +24,9 @@ func (c *checker) record() {
 		c.commands[id] = b
 	}
 	c.retire(fmt.Sprintf("command buffer %d is recorded again", id), b.users.ended())
+	if len(c.held) > 0 {
+		b.commands = nil // batches that have not begun have them
+	}
 	b.device, b.commands, b.users, b.discarded = d, b.commands[:0], nil, false
 	c.bound = map[uint64][]bufferRange{}
 	c.push = [maxPushes]uint32{}
@@ -256,6 +259,9 @@ func (c *checker) submit(q *queue) {
 				b = nil
 			} else if b == nil {
 				b = c.batch(q, part != "f")
+			} else if b.Submission == nil && part != "f" {
+				c.fail("a batch behind its fence")
+				return
 			}
 			continue
 		}
@@ -376,7 +382,7 @@ func (c *checker) process(b *batch) {
 	}
 }
 
-// strand reports the batches that were never released and for which is true.
+// strand gives up the held batches for which which is true, and reports those whose waits have no signal.
 func (c *checker) strand(which func(*batch) bool) {
 	c.held = slices.DeleteFunc(c.held, func(b *batch) bool {
 		if !which(b) {

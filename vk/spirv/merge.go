@@ -126,6 +126,8 @@ type merging struct {
 	// that the module has no such variable.
 	block, outer, pushed uint32
 	added                bool
+	// unpushed are the declarations of other variables of push constants.
+	unpushed []instruction
 	// member is a constant, the index of the member of outer that has the push constants of the launches.
 	member uint32
 	// unsigned is the type of unsigned words if the module has none and the variant has.
@@ -158,7 +160,14 @@ func (f *folding) mergedVariable(id uint32) *mergedVariable {
 // another one beside that with the push constants of the launches.
 func (f *folding) isUnpushed(id uint32) bool {
 	root := f.roots.get(id)
-	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil && id != f.merging.pushed
+	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil
+}
+
+// isDeclaredLater reports whether an id is a variable that the variant declares with those of the launches, before the first
+// function. With the push constants of the launches these are all variables of push constants: the validation layer (1.3.239)
+// ends the process where one that the entry point does not list comes before the one that it lists.
+func (f *folding) isDeclaredLater(id uint32) bool {
+	return f.mergedVariable(id) != nil || f.merging.outer != 0 && f.isUnpushed(id)
 }
 
 // findMerged finds the bindings and the push constants, and how many launches they allow.
@@ -210,29 +219,9 @@ func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
 		g.launches = min(g.launches, (pushBytes-g.base)/g.stride)
 	}
 	if g.outer != 0 && g.pushed == 0 {
-		if g.pushed = f.unusedPushed(); g.pushed == 0 {
-			g.pushed = f.newID()
-		}
-		g.added = !slices.Contains(f.interfaceIDs, g.pushed)
+		g.pushed, g.added = f.newID(), true
 	}
 	return nil
-}
-
-// unusedPushed returns the id of a variable of push constants that no function uses, or 0. The one with the push constants
-// of the launches takes its place: the validation layer ends the process where a module has an unused one besides.
-func (f *folding) unusedPushed() uint32 {
-	used := make([]bool, len(f.variables))
-	for i := range f.functions {
-		for _, u := range f.functions[i].uses {
-			used[u.variable] = true
-		}
-	}
-	for i, v := range f.variables {
-		if v.class == classPushConstant && !used[i] {
-			return v.id
-		}
-	}
-	return 0
 }
 
 // findPushed finds the distance between the push constants of two launches. A block must not be part
@@ -387,6 +376,9 @@ func (f *folding) emitMergedVariables() {
 		f.emit(opTypeStruct, append([]uint32{g.outer}, pushed...)...)
 		f.emitVariable(g.pushed, classPushConstant, g.outer)
 	}
+	for _, in := range g.unpushed {
+		f.copy(in)
+	}
 }
 
 // emitVariable appends the declaration of a variable that holds a type.
@@ -440,7 +432,12 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 	case opDecorate:
 		return o[0] == g.block && o[1] == decorationBlock, nil
 	case opVariable:
-		return f.mergedVariable(o[1]) != nil || o[1] == g.pushed, nil
+		if f.isDeclaredLater(o[1]) {
+			if f.mergedVariable(o[1]) == nil {
+				g.unpushed = append(g.unpushed, in)
+			}
+			return true, nil
+		}
 	case opAccessChain, opInBoundsAccessChain:
 		if v := f.mergedVariable(o[2]); v != nil {
 			if !g.declared {
@@ -469,7 +466,7 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 			return f.replaceOperand(in, 0)
 		}
 	default:
-		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, func(id uint32) bool { return f.mergedVariable(id) != nil || id == g.pushed }) {
+		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, f.isDeclaredLater) {
 			return true, in.errorf("it names a variable that is declared after it in the variant")
 		}
 	}

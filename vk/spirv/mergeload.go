@@ -55,7 +55,7 @@ func (f *folding) findPushedLoads() {
 }
 
 // placeOf returns what a chain with these operands leads to, the same for chains with the same path. Many loads may
-// go through a chain, which may be long, so that they must not look at its path again.
+// go through a chain, which may be long, so the path is looked at once for each chain, not for each load.
 func (f *folding) placeOf(chain []uint32, places map[string]*pushedLoad) *pushedLoad {
 	pointer, _ := f.definition(chain[0])
 	if pointer.opcode != opTypePointer {
@@ -88,7 +88,8 @@ func (f *folding) isPlain(held uint32, path []uint32) bool {
 }
 
 // within returns the type of the part of a type to which indices lead, given by their ids. It reports false unless
-// the part is there whatever the program does: the indices are constants, and there is no array whose length is none.
+// the part is there whatever the program does: the indices are constants, and no array
+// on the way is without a constant length.
 func (f *folding) within(held uint32, path []uint32) (part uint32, ok bool) {
 	for _, id := range path {
 		whole, _ := f.definition(held)

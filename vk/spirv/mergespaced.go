@@ -247,7 +247,7 @@ func (f *folding) isInside(base uint32, path []uint32) bool {
 // leadsOut returns the error for an access chain that perhaps leads out of the launch's part: what comes behind an element may
 // be in the next launch's, and is out of bounds for this one's, where a device may have to keep kernels in bounds.
 func (in instruction) leadsOut() error {
-	return in.errorf("an index that is no constant could lead out of an element of a binding")
+	return in.errorf("it could lead out of an element of a binding: indices of parts have to be constants that are in bounds")
 }
 
 // isVariable reports whether an id is a variable of the module.

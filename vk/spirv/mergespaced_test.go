@@ -135,3 +135,34 @@ func parsedShader(t *testing.T, s shader) *Module {
 	}
 	return m
 }
+
+// Other variables of push constants come behind that of the launches.
+func TestPushConstantsOfLaunchesAreDeclaredFirst(t *testing.T) {
+	const block, blockPointer, unused, also = idAfterBuffer, idAfterBuffer + 1, idAfterBuffer + 2, idAfterBuffer + 3
+	s := storageBuffer()
+	s.annotations = append(s.annotations, op(opMemberDecorate, block, 0, decorationOffset, 0), op(opDecorate, block, decorationBlock))
+	s.globals = append(s.globals, op(opTypeStruct, block, idUint), op(opTypePointer, blockPointer, uint32(classPushConstant), block),
+		op(opVariable, blockPointer, unused, uint32(classPushConstant)), op(opVariable, blockPointer, also, uint32(classPushConstant)))
+	s.body = [][]uint32{op(opAccessChain, idUintPointer, 60, idVariable, idZero, idOne), op(opStore, 60, idOne)}
+	v, err := Merge(parsedShader(t, s), "main", spacedRoom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	variant, err := Parse(encode(v.Words, binary.LittleEndian))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := rescan(variant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pushed []uint32
+	for _, v := range p.variables {
+		if v.class == classPushConstant {
+			pushed = append(pushed, v.id)
+		}
+	}
+	if len(pushed) != 3 || slices.Index(pushed, unused) != 1 || slices.Index(pushed, also) != 2 {
+		t.Errorf("push constants in the order %d, want those of the launches, %d and %d", pushed, unused, also)
+	}
+}
