@@ -111,9 +111,8 @@ func (g *failGroup) left(k int) bool { return g != nil && (g.cut && k >= g.last 
 func conflicts(a, b []failItem) bool {
 	for _, i := range a {
 		for _, j := range b {
-			set := i.kind == vkomp.DependIn || i.kind == vkomp.DependInOutSet || i.kind == vkomp.DependMutexInOutSet
 			meet := i.from < j.to && j.from < i.to || i.kind.AllMemory() || j.kind.AllMemory()
-			if meet && !(set && i.kind == j.kind) {
+			if meet && !ofOneSet(i.kind, j.kind) {
 				return true
 			}
 		}

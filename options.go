@@ -102,12 +102,12 @@ type Options struct {
 	// A target region accesses what its arguments name; it writes what the instructions
 	// of its kernel write, or only the parts that its depend items name. Maps and updates
 	// access both the host's storage and the device's, memory routines what they copy. The
-	// construct that removes storage from a device in the order of the program writes it, also
-	// with Release or Delete: without an order, tasks that use the storage may find it, or copy
-	// the host's anew. A host task is assumed to access what its depend items name. Accesses of kernels by
-	// address, and those of the program outside of tasks, are not detected. Nor are races
-	// between constructs that are complete when they return, if goroutines outside of tasks
-	// call them: how these goroutines are ordered is not known.
+	// construct that removes storage from a device, in the order of the program, counts as a
+	// write to it, also with Release or Delete: a task that is not ordered with it may find the
+	// storage, or copy the host's anew. A host task is assumed to access what its depend items
+	// name. Accesses of kernels by address, and those of the program outside of tasks, are not
+	// detected. Nor are races between constructs that are complete when they return, if
+	// goroutines outside of tasks call them: how these goroutines are ordered is not known.
 	//
 	// It is for tests and debugging: it costs microseconds for each task, and keeps storage
 	// reachable that tasks have used since the last wait. Where nothing waits for the tasks of

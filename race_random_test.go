@@ -131,6 +131,12 @@ func allowed(a, b *raceStep, common raceBytes) bool {
 	return true
 }
 
+// ofOneSet reports whether items of these kinds for the same storage are of one set of tasks, which do not depend on each other
+// (OpenMP 5.2 §15.9.5).
+func ofOneSet(a, b vkomp.DependKind) bool {
+	return a == b && (a == vkomp.DependIn || a == vkomp.DependInOutSet || a == vkomp.DependMutexInOutSet)
+}
+
 // orders reports whether b follows a by itself, without others between them.
 func orders(a, b *raceStep) bool {
 	switch {
@@ -145,8 +151,7 @@ func orders(a, b *raceStep) bool {
 	}
 	for _, i := range a.items {
 		for _, j := range b.items {
-			sets := i.kind == vkomp.DependIn || i.kind == vkomp.DependInOutSet || i.kind == vkomp.DependMutexInOutSet
-			if i.meets(j.raceBytes) && !(sets && i.kind == j.kind) {
+			if i.meets(j.raceBytes) && !ofOneSet(i.kind, j.kind) {
 				return true
 			}
 		}
@@ -234,11 +239,7 @@ func (p *racing) run(ctx context.Context, steps []raceStep, k int) int {
 		s := &steps[k]
 		var depend []vkomp.Depend
 		for _, i := range s.items {
-			item := map[vkomp.DependKind]func([]float32) vkomp.Depend{
-				vkomp.DependIn: in, vkomp.DependOut: out, vkomp.DependInOut: inout,
-				vkomp.DependInOutSet: vkomp.InOutSet[float32], vkomp.DependMutexInOutSet: vkomp.MutexInOutSet[float32],
-			}[i.kind]
-			depend = append(depend, item(of(i.raceBytes)))
+			depend = append(depend, vkomp.DependOn(i.kind, of(i.raceBytes)))
 		}
 		switch s.kind {
 		case "begin taskgroup":

@@ -191,6 +191,7 @@ func (rt *Runtime) Device(number int) (Device, error) {
 	return d, nil
 }
 
+// numbered is Device, whose name its errors lack.
 func (rt *Runtime) numbered(number int) (Device, error) {
 	switch n := rt.NumDevices(); {
 	case number == InitialDeviceNumber:
@@ -216,6 +217,7 @@ func (rt *Runtime) SelectDevice(selector string) (Device, error) {
 	return d, nil
 }
 
+// selected is SelectDevice, whose name its errors lack.
 func (rt *Runtime) selected(selector string) (Device, error) {
 	selector = strings.TrimSpace(selector)
 	switch strings.ToLower(selector) {

@@ -99,8 +99,8 @@ func (e Event) Fulfill() (err error) {
 // Task generates a task on the host (OpenMP task). For a deferred task, the Taskwait or
 // Taskgroup that waits for it returns its failure: a *TaskError with the error that Body
 // returned, or a *PanicError. An undeferred or included task is complete when Task returns, unless
-// it is detachable and its event is not fulfilled, and Task returns its failure, which keeps no task that is
-// generated later from running.
+// it is detachable and its event is not fulfilled. Task returns its failure, and tasks that are
+// generated later run all the same.
 //
 // A task that has not started when ctx ends is dropped and counts as failed.
 func (rt *Runtime) Task(ctx context.Context, t Task) error {

@@ -29,8 +29,9 @@ type Error struct {
 	Dependent bool
 	// tally is the last tally that counts the failed task, nil once it is reported; guarded by the scope's lock.
 	tally *tally
-	// tallies are those with this root that are not reported, except for those of tasks without depend items, which have no
-	// dependents. It is guarded by the lock of the scope, which is that of all scopes in which the failure is known.
+	// tallies are those that have this failure as their root and are not reported. Those of failed tasks without depend
+	// items are not among them: nothing depends on such a task. They are guarded by the lock of the scope, which all scopes
+	// share in which the failure is known.
 	tallies []*tally
 	// likeness is the likeness of the cause.
 	likeness likeness

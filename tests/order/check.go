@@ -467,7 +467,7 @@ func (c *checker) destroy(kind string, id int) {
 		if s := c.semaphores[id]; s != nil {
 			d = s.device
 			c.retire(fmt.Sprintf("%s is destroyed", s.name), s.users.ended())
-			if len(c.held) == 0 { // which may use it, wrongly
+			if len(c.held) == 0 { // batches that are held back may still use it, which is reported above
 				c.do(&event{kind: evForget, semaphore: id})
 			}
 		}

@@ -515,7 +515,11 @@ func (c *checker) regions(x *command, by *Command) {
 			last = any
 		}
 		if last != nil && last.space == r.space && r.lo < last.hi {
-			c.violation(Unordered, c.line, "%s bytes [%d, %d): regions %d and %d of %v overlap, of which one writes", r.space.name, r.lo, min(r.hi, last.hi), last.index, r.index, by)
+			which := fmt.Sprintf("regions %d and %d of %v overlap, of which one writes", last.index, r.index, by)
+			if last.index == r.index {
+				which = fmt.Sprintf("region %d of %v writes what it reads", r.index, by)
+			}
+			c.violation(Unordered, c.line, "%s bytes [%d, %d): %s", r.space.name, r.lo, min(r.hi, last.hi), which)
 			return
 		}
 		if any == nil || any.space != r.space || any.hi < r.hi {

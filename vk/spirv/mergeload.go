@@ -88,8 +88,8 @@ func (f *folding) isPlain(held uint32, path []uint32) bool {
 }
 
 // within returns the type of the part of a type to which indices lead, given by their ids. It reports false unless
-// the part is there whatever the program does: the indices are constants, and no array
-// on the way is without a constant length.
+// the part is there whatever the program does: the indices are constants, and the arrays on the way have constant
+// lengths.
 func (f *folding) within(held uint32, path []uint32) (part uint32, ok bool) {
 	for _, id := range path {
 		whole, _ := f.definition(held)

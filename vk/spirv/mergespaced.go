@@ -175,6 +175,9 @@ func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
 			return true, in.errorf("%%%d is no index", index)
 		}
 	}
+	if len(o) > maxOperands {
+		return true, in.errorf("%d operands are too many", len(o))
+	}
 	if !f.isInside(o[2], o[3:]) {
 		return true, in.leadsOut()
 	}
@@ -184,9 +187,6 @@ func (f *folding) spacedInstruction(in instruction) (done bool, err error) {
 	}
 	if !f.isWord(o[4]) {
 		return true, in.errorf("index %%%d has not 32 bits", o[4])
-	}
-	if len(o) > maxOperands {
-		return true, in.errorf("%d operands are too many", len(o))
 	}
 	inside := f.emitResult(opULessThan, s.boolean, o[4], part.length)
 	moved := f.emitResult(opIAdd, s.unsigned, o[4], part.start)

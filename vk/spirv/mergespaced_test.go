@@ -31,6 +31,7 @@ func TestMergeRefusesWhatIsNotSpaced(t *testing.T) {
 		"all elements, an index": {arrays, [][]uint32{all, chain(61, idZero, 60)}, "no index"},
 		"no member":              {arrays, [][]uint32{op(opAccessChain, arrayPointer, 60, idVariable, idOne)}, "lead out"},
 		"all":                    {nil, [][]uint32{op(opAccessChain, idStructPointer, 60, idVariable)}, "all of"},
+		"too many indices":       {arrays, [][]uint32{all, op(opAccessChain, append([]uint32{idUintPointer, 61, 60}, slices.Repeat([]uint32{idZero}, maxOperands-3)...)...)}, "too many"},
 		"long index of all":      {slices.Concat(arrays, longs), [][]uint32{all, op(opAccessChain, idUintPointer, 61, 60, one64)}, "32 bits"},
 		"long index":             {longs, [][]uint32{chain(60, idZero, one64)}, "32 bits"},
 		"index that is a type":   {nil, [][]uint32{chain(60, idZero, idUint)}, "32 bits"},
