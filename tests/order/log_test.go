@@ -23,6 +23,7 @@ func TestLogsThatMakeNoSense(t *testing.T) {
 		"code not SPIR-V":        header + "\ndevice 0 d\nmodule 1 0 00\n",
 		"object destroyed twice": header + "\ndevice 0 d\nbuffer 1 0 64 exclusive\ndestroy buffer 1\ndestroy buffer 1\n",
 		"a batch of no part":     header + "\ndevice 0 d\nqueue 1 0 0 0 7\nsubmit 1 7\n",
+		"a batch behind a fence": header + "\ndevice 0 d\nqueue 1 0 0 0 7\nfence 1 0 0\nsubmit 1 f 1 w c s\n",
 		"queue without flags":    header + "\ndevice 0 d\nqueue 1 0 0 0\n",
 		"size above 64 bits":     header + "\ndevice 0 d\nbuffer 1 0 18446744073709551616 exclusive\n",
 		"flags above 64 bits":    header + "\ndevice 0 d\nqueue 1 0 0 0 10000000000000007\n",
