@@ -9,6 +9,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/tasks"
 )
 
 // kernelsOn returns how many dispatches each queue has had.
@@ -103,24 +104,60 @@ func TestIndependentTasksShareABatch(t *testing.T) {
 // Tasks that become ready together are submitted together: who waits for them may be waiting already,
 // and would not submit what they have left.
 func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
-	r := newRig(t, onQueues, 1)
+	for i := range 8 {
+		general, watches, host, n := i&1 != 0, i&2 != 0, i&4 != 0, 16
+		if host {
+			n = 1 // and a host task
+		}
+		t.Run(fmt.Sprintf("general %v, observed %v, host %v", general, watches, host), func(t *testing.T) {
+			mode := onQueues
+			mode.general = general
+			r := newRig(t, mode, 1)
+			defer r.close()
+			r.watches = watches
+			r.patient()
+			x, key := filled(4*n+4, 0), filled(1, 0)
+			r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
+			r.d.hold()
+			before := r.d.submits
+			r.run(launch{label: "busy", kernel: "set", args: []arg{alloc(x[4*n:])}})
+			gate := &heldTask{}
+			r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+			for i := range n {
+				part := x[4*i : 4*i+4]
+				r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, in: [][]uint32{key}, out: [][]uint32{part}})
+			}
+			if host {
+				r.host("host", [][]uint32{key}, nil, func() {})
+			}
+			gate.complete(nil)
+			r.awaitSubmission()
+			if got, want := r.kernelsOn(), []uint64{1, uint64(n), 0, 0}; r.d.submissions() != before+2 || !slices.Equal(got, want) {
+				t.Errorf("%d submissions, kernels by queue %v, want 2 and %v", r.d.submissions()-before, got, want)
+			}
+			r.d.release()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		})
+	}
+}
+
+// Tasks that have become ready together do not wait until the observers of the others have returned.
+func TestTasksThatAreReadyTogetherDoNotWaitForObservers(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
 	defer r.close()
-	r.patient()
-	x, key := filled(4*16, 0), filled(1, 0)
+	x, key := filled(8, 0), filled(1, 0)
 	r.run(launch{label: "enter", enter: []arg{alloc(x)}, included: true})
 	r.d.hold()
-	before := r.d.submits
-	open := make(chan struct{})
-	r.host("gate", nil, [][]uint32{key}, func() { <-open })
-	for i := range 16 {
-		part := x[4*i : 4*i+4]
-		r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, in: [][]uint32{key}, out: [][]uint32{part}})
-	}
-	close(open)
-	r.eventually("all tasks are submitted", func() bool { return r.d.submissions() == before+2 })
-	if got, want := r.kernelsOn(), []uint64{1, 15, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("kernels by queue %v, want %v", got, want)
-	}
+	before := r.d.submissions()
+	r.doing("begin", func() {
+		r.eventually("the first task is submitted", func() bool { return r.d.submissions() > before })
+	})
+	gate := &heldTask{}
+	r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+	r.run(launch{label: "first", kernel: "set", args: []arg{alloc(x[:4])}, in: [][]uint32{key}})
+	r.run(launch{label: "leaves", kernel: "set", args: []arg{alloc(x[4:])}, in: [][]uint32{key}})
+	gate.complete(nil)
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})

@@ -221,7 +221,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		} else if l = s.nextResident(w); l == nil {
 			break
 		}
-		if n := l.node; !s.startResidentLocked(l, true, w) {
+		if n := l.node; !s.startResidentLocked(l, w) {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
 				in.turning.Add(-1)
@@ -235,17 +235,25 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 // nextResident takes the next task from w if that is a resident task of this device which can start without a function
 // of the program being called, and returns nil otherwise.
 func (s *Scheduler) nextResident(w *tasks.Work) *resident {
-	n := w.Next()
-	if n == nil {
-		return nil
-	}
-	l, ok := n.Runner().(*resident)
-	if !ok || l.s != s || l.observesRun() {
+	l, n := s.residentNext(w)
+	if l == nil || l.observesRun() {
 		return nil
 	}
 	w.Take()
 	l.node = n
 	return l
+}
+
+// residentNext returns the next task in w if that is a resident task of this device, and nil otherwise.
+func (s *Scheduler) residentNext(w *tasks.Work) (*resident, *tasks.Node) {
+	n := w.Next()
+	if n == nil {
+		return nil, nil
+	}
+	if l, ok := n.Runner().(*resident); ok && l.s == s {
+		return l, n
+	}
+	return nil, nil
 }
 
 // noticeLocked finds out what the device has done, and closes the batches that are due.

@@ -144,9 +144,17 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	s.mu.Lock()
 	own := l.awaited.ownLocked(w)
-	started := s.startResidentLocked(l, false, w)
+	started := s.startResidentLocked(l, w)
 	if deferred {
 		s.startedAloneLocked()
+		// What has become ready together, and by the start of that, is placed before the device is given any of it: that is
+		// fewer submissions, and fewer dispatches where launches are merged.
+		urgency := order.Gather
+		if !w.Empty() && s.startSomeLocked(w) > 0 {
+			urgency = order.Refill // as by refillAfterLocked
+		}
+		s.flushAllLocked(urgency, w)
+		s.refillAfterLocked(w)
 	}
 	s.unlockStartedLocked(own, w)
 	if !started {
@@ -154,15 +162,15 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 }
 
-// startResidentLocked enters the task's storage and places its command; then l may be another task's. The command of
-// a grouped task is not submitted by that, but with those of the group. It reports false, and has done nothing, if
-// the task has to be a target.
-func (s *Scheduler) startResidentLocked(l *resident, grouped bool, w *tasks.Work) bool {
+// startResidentLocked enters the task's storage and places its command; then l may be another task's. The caller closes
+// the batches of commands for which no construct waits. It reports false, and has done nothing, if the task has to be a
+// target.
+func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
 	var launch residentLaunch
 	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
 		return false
 	}
-	s.placeResidentLocked(l, &launch, grouped, w)
+	s.placeResidentLocked(l, &launch, w)
 	return true
 }
 
@@ -228,7 +236,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 }
 
 // placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
-func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, grouped bool, w *tasks.Work) {
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
 	n, k := l.node, l.kernel
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
@@ -257,13 +265,9 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, gro
 	l.order.At = at
 	b.AddTask(&l.order)
 	n.Placed(w)
-	switch {
-	case l.awaited != nil:
+	if l.awaited != nil {
 		l.awaited.placedLocked(&l.order, q)
 		s.flushLocked(q, order.AtOnce, w)
-	case !grouped:
-		s.flushLocked(q, order.Gather, w)
-		s.refillAfterLocked(w)
 	}
 }
 

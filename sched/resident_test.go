@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -500,6 +502,59 @@ func TestResidentTasksFailAsTargetsDo(t *testing.T) {
 				if other != found[0] {
 					t.Errorf("%q and %q", found[0], other)
 				}
+			}
+		})
+	}
+}
+
+// Resident tasks that become ready together, and those behind them, are placed before the device gets any of them, up to
+// a number of them: then it has something to do meanwhile.
+func TestResidentTasksThatBecomeReadyTogetherAreSubmittedTogether(t *testing.T) {
+	const many = 3*groupTasks + 20
+	for name, c := range map[string]struct {
+		tasks, want int
+		chained     bool
+		watched     bool
+	}{
+		"one":              {tasks: 1, want: 1},
+		"independent":      {tasks: 40, want: 1},
+		"in a row":         {tasks: 40, want: 1, chained: true},
+		"many":             {tasks: many, want: order.MaxInFlight},
+		"many in a row":    {tasks: many, want: order.MaxInFlight, chained: true},
+		"with an observer": {tasks: 40, want: 1, watched: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, key := filled(4*many, 1), filled(1, 0)
+			r := newIntakeRig(t, 0, x)
+			defer r.close()
+			r.watches, r.s.order.patience = c.watched, math.MaxInt64
+			r.s.intake.atOnce = groupTasks // also where goroutines run one at a time
+			gate := &heldTask{}
+			r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+			for i := range c.tasks {
+				if c.chained {
+					i = 0
+				}
+				l := add1(x[4*i : 4*i+4])
+				l.in = [][]uint32{key}
+				r.run(l)
+			}
+			r.d.hold()
+			before := r.d.submits
+			gate.complete(nil)
+			r.awaitSubmission()
+			if got := r.d.submits - before; got != c.want {
+				t.Errorf("%d tasks in %d submissions, want %d", c.tasks, got, c.want)
+			}
+			r.d.release()
+			r.taskwait()
+			r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+			for i := range c.tasks {
+				at, want := 4*i, uint32(2)
+				if c.chained {
+					at, want = 0, uint32(1+c.tasks)
+				}
+				r.expect("x", x[at:at+4], filled(4, want)...)
 			}
 		})
 	}

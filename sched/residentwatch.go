@@ -141,7 +141,14 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 	if s.memory.HasPinned() {
 		s.followPinnedOfLocked(l.items())
 	}
-	s.placeResidentLocked(l, launch, false, w)
+	s.placeResidentLocked(l, launch, w)
+	// What has become ready together is given to the device together, unless observers take long.
+	if next, _ := s.residentNext(w); next != nil {
+		s.releaseLater()
+	} else {
+		s.flushAllLocked(order.Gather, w)
+	}
+	s.refillAfterLocked(w)
 }
 
 // endWatched is endResidents for tasks whose observers hear of their ends.

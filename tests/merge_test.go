@@ -99,10 +99,22 @@ func checkMerging(t *testing.T, debug string, merges bool, launched, want, dispa
 	}
 }
 
-// awaitMerging waits for the second pipeline of a kernel, which merges its launches and is compiled in the
-// background, or until a time.
-func awaitMerging(rt *vkomp.Runtime, limit time.Time) {
-	for rt.Stats().Pipelines < 2 && time.Now().Before(limit) {
+// together keeps tasks that follow a host task with these depend items until the returned function is called. Otherwise it
+// would depend on how fast the host is how many of them are merged.
+func together(t *testing.T, ctx context.Context, rt *vkomp.Runtime, out []vkomp.Depend) (begin func()) {
+	t.Helper()
+	generated := make(chan struct{})
+	succeed(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { <-generated; return nil }, Depend: out}))
+	return func() { close(generated) }
+}
+
+// awaitMerging waits for the second pipeline of a kernel, which merges its launches and is compiled in the background,
+// or until a time.
+func awaitMerging(rt *vkomp.Runtime, limit time.Time) { awaitPipelines(rt, 2, limit) }
+
+// awaitPipelines waits until so many pipelines are compiled, or until a time.
+func awaitPipelines(rt *vkomp.Runtime, n uint64, limit time.Time) {
+	for rt.Stats().Pipelines < n && time.Now().Before(limit) {
 		runtime.Gosched()
 	}
 }
@@ -200,7 +212,9 @@ func TestKernelsWithTheSameSlicesAreMerged(t *testing.T) {
 			}))
 		}
 		succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(weight), vkomp.To(other), vkomp.ToFrom(cells)}}, func(ctx context.Context) error {
+			awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
 			for round := range uint32(rounds) {
+				begin := together(t, ctx, rt, []vkomp.Depend{vkomp.Out(weight)})
 				target(other, weight, 0, cell, cell, round, vkomp.Out(weight))
 				apply(wantWeight, other, cell, round)
 				for p := range points {
@@ -211,6 +225,7 @@ func TestKernelsWithTheSameSlicesAreMerged(t *testing.T) {
 					target(weight, cells, p*cell, n, threads, by, vkomp.In(weight))
 					apply(want[p*cell:], wantWeight, n, by)
 				}
+				begin()
 				if err := rt.Taskwait(ctx); err != nil {
 					return err
 				}
@@ -284,17 +299,13 @@ func TestKernelsOnTilesAreMerged(t *testing.T) {
 		allTiles := vkomp.Iterate(0, 2*tiles, 1, func(p int) vkomp.Depend { return vkomp.Out(tile(rows[p%2], p/2)) })
 		var records vkomp.TaskgraphRecords
 		succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: []vkomp.Arg{vkomp.ToFrom(rows[0]), vkomp.ToFrom(rows[1])}}, func(ctx context.Context) error {
+			awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
 			for n := 0; n < steps; n += 2 {
-				// Half of the steps are replayed. The others begin when all are generated: how many are together would depend on
-				// how fast the host is.
-				if both := func(ctx context.Context) error { step(ctx, n); step(ctx, n+1); return nil }; n < steps/2 {
-					generated := make(chan struct{})
-					succeed(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { <-generated; return nil }, Depend: allTiles}))
-					succeed(t, both(ctx))
-					close(generated)
-				} else if err := rt.Taskgraph(ctx, vkomp.Taskgraph{Records: &records}, both); err != nil {
-					return err
-				}
+				// Half of the steps are replayed.
+				begin := together(t, ctx, rt, allTiles)
+				both := vkomp.Taskgraph{Records: &records, NoGroup: true, If: vkomp.If(n >= steps/2)}
+				succeed(t, rt.Taskgraph(ctx, both, func(ctx context.Context) error { step(ctx, n); step(ctx, n+1); return nil }))
+				begin()
 				means(n)
 				means(n + 1)
 				if err := rt.Taskwait(ctx); err != nil {
