@@ -26,8 +26,8 @@ import (
 // specialization constants still do. Indices wrap at 32 bits.
 //
 // For an entry point that uses neither built-in the result is a copy of the module.
-// Otherwise the result has only the requested entry point, with a few more instructions
-// at the beginning of its function.
+// Otherwise the result has only the requested entry point and the functions that it reaches, with a few
+// more instructions at the beginning of its own.
 //
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error
 // with the instruction if the entry point uses NumWorkgroups, which would differ from that
@@ -109,6 +109,9 @@ type folding struct {
 	interfaceIDs []uint32 // ids of the variables that the entry point lists
 	function     uint32   // id
 
+	reached []bool // whether the variant has a function, by index
+	used    []bool // whether the entry point, or what it calls, uses a variable, by index
+
 	// By built-in, nil when not used. count, which is NumWorkgroups, is for Merge only.
 	workgroup, global, count *foldedInput
 	inputs                   map[uint32]*foldedInput // by root, as in parser.roots
@@ -162,16 +165,12 @@ func (f *folding) findEntryPoint(entry string) error {
 			return in.errorf("the function of compute entry point %.64q is also one of model %v", entry, model)
 		}
 	}
-	return nil
+	return f.findReached()
 }
 
 // findInputs finds the variables to fold. It returns false if the entry point uses none.
 func (f *folding) findInputs() (used bool, err error) {
 	if err := f.refuseMembers(); err != nil {
-		return false, err
-	}
-	uses, err := f.reachedVariables()
-	if err != nil {
 		return false, err
 	}
 	listed := make(map[uint32]bool, len(f.interfaceIDs))
@@ -180,7 +179,7 @@ func (f *folding) findInputs() (used bool, err error) {
 	}
 	for i, v := range f.variables {
 		d := f.decorations.of(idKey(v.id))
-		if v.class != classInput || !d.has(decorationBuiltIn) || !uses[i] && !listed[v.id] {
+		if v.class != classInput || !d.has(decorationBuiltIn) || !f.used[i] && !listed[v.id] {
 			continue
 		}
 		place := &f.workgroup
@@ -190,7 +189,7 @@ func (f *folding) findInputs() (used bool, err error) {
 				place = &f.count
 				break
 			}
-			if uses[i] {
+			if f.used[i] {
 				return false, f.at(v.word).errorf("a kernel that uses NumWorkgroups cannot be folded")
 			}
 			continue
@@ -207,7 +206,7 @@ func (f *folding) findInputs() (used bool, err error) {
 			return false, err
 		}
 		f.inputs[uint32(i)+1] = *place
-		used = used || uses[i]
+		used = used || f.used[i]
 	}
 	f.typed = cmp.Or(f.workgroup, f.global, f.count)
 	return used, nil
@@ -234,32 +233,6 @@ func (f *folding) refuseMembers() error {
 		in = f.entry
 	}
 	return in.errorf("member %d of %%%d is the built-in %s, which only a variable of its own can be folded as", uint32(first)-1, id, foldedNames[builtIn])
-}
-
-// reachedVariables reports, for each of the module's variables, whether a function reachable
-// from the entry point uses it.
-func (f *folding) reachedVariables() ([]bool, error) {
-	root := f.functionIndex.get(f.function)
-	if root == 0 {
-		return nil, f.entry.errorf("%%%d is no function", f.function)
-	}
-	uses := make([]bool, len(f.variables))
-	visited := make([]bool, len(f.functions))
-	visited[root-1] = true
-	for open := []uint32{root - 1}; len(open) > 0; {
-		function := &f.functions[open[len(open)-1]]
-		open = open[:len(open)-1]
-		for _, u := range function.uses {
-			uses[u.variable] = true
-		}
-		for _, c := range function.calls {
-			if !visited[c.function] {
-				visited[c.function] = true
-				open = append(open, c.function)
-			}
-		}
-	}
-	return uses, nil
 }
 
 // newInput checks that a variable is as the rewriting assumes: a vector of three 32-bit

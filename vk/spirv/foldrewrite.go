@@ -1,5 +1,7 @@
 package spirv
 
+import "slices"
+
 const (
 	opLine              = 8
 	opFunctionParameter = 55
@@ -66,6 +68,10 @@ func (f *folding) rewrite() ([]uint32, error) {
 	for word := headerWords; word < len(f.words); {
 		in := f.at(word)
 		word = in.next()
+		if behind := f.behindLeft(in); behind != 0 {
+			word = behind
+			continue
+		}
 		f.declareMerged(in)
 		if err := f.instruction(in); err != nil {
 			return nil, err
@@ -121,7 +127,9 @@ func (f *folding) instruction(in instruction) error {
 		}
 		return nil
 	case opName:
-		f.copy(in)
+		if !f.isLeft(o[0]) {
+			f.copy(in)
+		}
 		return nil
 	case opDecorate, opDecorateID, opDecorateString, opDecorationGroup, opGroupDecorate,
 		opMemberDecorate, opMemberDecorateString, opGroupMemberDecorate:
@@ -179,9 +187,17 @@ func (f *folding) emitEntryPoint() error {
 }
 
 // emitAnnotation appends an annotation. Annotations of a folded variable are moved to the
-// new Input.
+// new Input, and those of what the variant does not have are left.
 func (f *folding) emitAnnotation(in instruction) {
 	f.emitDecorations()
+	switch in.opcode {
+	case opGroupDecorate:
+		in.operands = append(in.operands[:1:1], slices.DeleteFunc(slices.Clone(in.operands[1:]), f.isLeft)...)
+	case opDecorate, opDecorateID, opDecorateString:
+		if f.isLeft(in.operands[0]) {
+			return
+		}
+	}
 	targets := 1
 	switch in.opcode {
 	case opGroupDecorate:
@@ -267,44 +283,10 @@ func (f *folding) emitDerived(in instruction, v *foldedInput) error {
 // refuseUse returns an error for an instruction that uses a pointer into a folded variable.
 // Instructions that may do so are not passed to it.
 func (f *folding) refuseUse(in instruction) error {
-	operation, known := lookup(in.opcode)
-	if !known {
-		// Any word may be an id.
-		return f.refuseIDs(in, in.operands)
-	}
 	if f.isSilent(in) {
 		return nil
 	}
-	i := 0
-	for _, letter := range []byte(operation.shape) {
-		switch {
-		case i >= len(in.operands):
-			return nil
-		case letter == '*' || letter == '~' && holdsIDs(in.opcode):
-			return f.refuseIDs(in, in.operands[i:])
-		case letter == '-' || letter == '~':
-			return nil
-		case letter == 's':
-			i += literalStringWords(in.operands[i:])
-			continue
-		case letter == 'i' || letter == '?':
-			if err := f.refuseIDs(in, in.operands[i:i+1]); err != nil {
-				return err
-			}
-		}
-		i++
-	}
-	return nil
-}
-
-// holdsIDs reports whether all trailing operands of an instruction may be ids, rather than
-// a mask and its operands.
-func holdsIDs(opcode uint16) bool {
-	return opcode == opExtInst || opcode == opExtInstWithForwardRefsKHR || opcode == opSpecConstantOp
-}
-
-func (f *folding) refuseIDs(in instruction, ids []uint32) error {
-	for _, id := range ids {
+	for id := range in.ids() {
 		if f.input(id) != nil {
 			return f.refusal(in, id)
 		}

@@ -61,7 +61,8 @@ type MergeOptions struct {
 //
 // All invocations of a workgroup see the same index into an array, so the capability
 // StorageBufferArrayDynamicIndexing is enough. Everything inside a workgroup is unchanged.
-// Merged.Launches is the largest number that the options allow.
+// Merged.Launches is the largest number that the options allow. The variant has only the functions that the entry point
+// reaches.
 //
 // The error wraps ErrEntryPoint if there is no such compute entry point. It is an *Error with the
 // instruction if the options do not allow two launches, or if the entry point uses its push constants, a
@@ -172,19 +173,15 @@ func (f *folding) isDeclaredLater(id uint32) bool {
 
 // findMerged finds the bindings and the push constants, and how many launches they allow.
 func (f *folding) findMerged(e *EntryPoint, pushBytes uint32) error {
-	uses, err := f.reachedVariables()
-	if err != nil {
-		return err
-	}
 	g := f.merging
 	if g.bindings == SpacedBindings {
-		if err := f.findSpaced(e, uses); err != nil {
+		if err := f.findSpaced(e); err != nil {
 			return err
 		}
 		g.outer = f.newID()
 	}
 	for i, v := range f.variables {
-		if !uses[i] || v.class != classPushConstant && (g.bindings != OwnBindings || !v.class.isDescriptor()) {
+		if !f.used[i] || v.class != classPushConstant && (g.bindings != OwnBindings || !v.class.isDescriptor()) {
 			continue
 		}
 		in := f.at(v.word)

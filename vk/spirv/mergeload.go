@@ -22,8 +22,7 @@ func (f *folding) findPushedLoads() {
 		return
 	}
 	g.loads, g.loaded = make(map[int][]*pushedLoad), make(map[uint32]uint32)
-	for i := range f.functions {
-		function := &f.functions[i]
+	for function := range f.reachedFunctions() {
 		prologue := f.prologueOf(function)
 		if prologue == 0 {
 			continue

@@ -29,7 +29,7 @@ type spacing struct {
 type spacedPart struct{ start, length, outside uint32 }
 
 // findSpaced finds the bindings. Each has to be an array and nothing else: parts begin at any of its elements.
-func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
+func (f *folding) findSpaced(e *EntryPoint) error {
 	g := f.merging
 	if len(e.Bindings) == 0 {
 		return f.entry.errorf("it has no bindings")
@@ -40,7 +40,7 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 	}
 	g.spacing = s
 	for i, v := range f.variables {
-		if !uses[i] || !v.class.isDescriptor() {
+		if !f.used[i] || !v.class.isDescriptor() {
 			continue
 		}
 		d := f.decorations.of(idKey(v.id))
@@ -55,8 +55,7 @@ func (f *folding) findSpaced(e *EntryPoint, uses []bool) error {
 		}
 		s.places[v.id] = place
 	}
-	for i := range f.functions {
-		function := &f.functions[i]
+	for function := range f.reachedFunctions() {
 		prologue := f.prologueOf(function)
 		for word := function.start; word < function.end; {
 			in := f.at(word)

@@ -1,6 +1,8 @@
 package spirv
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,4 +69,39 @@ func isAnnotation(opcode uint16) bool {
 		return true
 	}
 	return false
+}
+
+// ids returns the operands of an instruction that may be ids of pointers or functions: the ids apart from those of the
+// result and its type, and of an unknown instruction all words.
+func (in instruction) ids() iter.Seq[uint32] {
+	operation, known := lookup(in.opcode)
+	if !known {
+		return slices.Values(in.operands)
+	}
+	return func(yield func(uint32) bool) {
+		i := 0
+		for _, letter := range []byte(operation.shape) {
+			switch {
+			case i >= len(in.operands), letter == '-', letter == '~' && !holdsIDs(in.opcode):
+				return
+			case letter == '*' || letter == '~':
+				slices.Values(in.operands[i:])(yield)
+				return
+			case letter == 's':
+				i += literalStringWords(in.operands[i:])
+				continue
+			case letter == 'i' || letter == '?':
+				if !yield(in.operands[i]) {
+					return
+				}
+			}
+			i++
+		}
+	}
+}
+
+// holdsIDs reports whether all trailing operands of an instruction may be ids, rather than
+// a mask and its operands.
+func holdsIDs(opcode uint16) bool {
+	return opcode == opExtInst || opcode == opExtInstWithForwardRefsKHR || opcode == opSpecConstantOp
 }
