@@ -255,3 +255,52 @@ func TestJoinedDependItems(t *testing.T) {
 		t.Errorf("with all memory: %v", joined)
 	}
 }
+
+// changing is a context that calls a function when a construct asks for its channel, which is just before the task is
+// generated.
+type changing struct {
+	context.Context
+	change func()
+}
+
+func (c *changing) Done() <-chan struct{} {
+	c.change()
+	return nil
+}
+
+// The block in which neighbours lie when one task is chosen for them can be gone when that starts, and they can be blocks
+// of their own: another goroutine may change that at any time.
+func TestNeighboursAreApartWhenTheTaskStarts(t *testing.T) {
+	for name, entered := range map[string][]int{"in two blocks": {0, 1}, "the lower one absent": {1}, "the upper one absent": {0}, "both absent": nil} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, memoryModes[1], 1)
+			defer r.close()
+			x := filled(3*joinCell, 1)
+			both, parts := x[joinCell:], [][]uint32{x[joinCell : 2*joinCell], x[2*joinCell:]}
+			p := r.compound(add1(parts[0]), add1(parts[1]))
+			r.compile()
+			r.enter(both)
+			p.expect(true, 1)
+			ran, err := r.s.RunCompound(&changing{t.Context(), func() {
+				r.exit(both)
+				for _, i := range entered {
+					r.enter(parts[i])
+				}
+				r.d.hold()
+			}}, p.c, construct.Construct{Scope: r.scope})
+			if !ran || err != nil {
+				t.Errorf("one task: %v; the error is %v", ran, err)
+			}
+			r.run(launch{label: "keep", enter: []arg{to(parts[1])}}) // and not the lower part
+			r.d.release()
+			r.taskwait()
+			for _, i := range entered {
+				r.exit(parts[i])
+			}
+			r.enter(x[:2*joinCell])
+			r.exit(x[:2*joinCell], parts[1])
+			r.expect("x", both, filled(2*joinCell, 3)...)
+			p.expect(false, 2)
+		})
+	}
+}

@@ -84,6 +84,22 @@ func (c *Compound) join() *compoundItems {
 	return c.joined
 }
 
+// unjoinLocked gives a compound task that is about to enter the items as they were before join, unless what join has made
+// of them still lies in blocks: after the task was generated another goroutine can have removed a block and mapped parts
+// of it anew, or be about to do so.
+func (t *target) unjoinLocked() {
+	c := t.dispatch.compound
+	if c == nil || len(t.Enter) == len(c.items.maps) {
+		return
+	}
+	for i := range t.Enter {
+		if block, _, err := t.s.presence.table.Lookup(t.Enter[i].Section); block == nil || err != nil {
+			t.Enter, t.dispatch.items, c.moved = append(t.Enter[:0], c.items.maps...), &c.items, true
+			return
+		}
+	}
+}
+
 // continues reports whether an item begins where another one ends, and is mapped in the same way.
 func continues(m, before *memory.Map) bool {
 	alike := *before

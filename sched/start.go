@@ -98,6 +98,7 @@ func (s *Scheduler) start(t *target, w *tasks.Work, at *startStage) {
 		}
 		return
 	}
+	t.unjoinLocked()
 	if parked := s.mustWaitForLocked(t); parked != nil {
 		t.to(taskParked)
 		*parked = append(*parked, n)
