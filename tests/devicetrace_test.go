@@ -39,7 +39,7 @@ func TestTracedGraphsKeepTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := grid(t, rt, 8, 20)
+	got, want := grid(t, rt, 8, 20, "")
 	stats := rt.Stats()
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)

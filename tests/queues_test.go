@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/vkomp/vkomp"
 	checker "github.com/vkomp/vkomp/tests/order"
@@ -15,8 +17,8 @@ import (
 )
 
 // grid runs a graph of target tasks in which each point adds two neighbours of the previous step
-// to itself, modulo 2^32.
-func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32) {
+// to itself, modulo 2^32. If the file hold has a name, it exists until all of the graph is generated.
+func grid(t *testing.T, rt *vkomp.Runtime, width, steps int, hold string) (got, want []uint32) {
 	t.Helper()
 	k := newCompiledAffine(t, rt)
 	const n = 64
@@ -42,6 +44,13 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32
 	if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}); err != nil {
 		t.Fatal(err)
 	}
+	begins := func() {}
+	if hold != "" {
+		succeed(t, os.WriteFile(hold, nil, 0o600))
+		begins = sync.OnceFunc(func() { _ = os.Remove(hold) })
+		// If the goroutine waits for the device before that, it goes on.
+		defer time.AfterFunc(time.Minute, begins).Stop()
+	}
 	for s := range steps {
 		from, to := rows[s%2], rows[(s+1)%2]
 		for p := range width {
@@ -63,7 +72,7 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int) (got, want []uint32
 			}
 		}
 	}
-	if err := rt.Taskwait(ctx); err != nil {
+	if err := rt.Taskwait(&waiting{Context: ctx, begins: begins}); err != nil {
 		t.Fatal(err)
 	}
 	if err := rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: maps}); err != nil {
@@ -86,8 +95,9 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	t.Setenv("VKOMP_MANYQUEUE_FAMILIES", "GCT2,CT4,T2")
 	log := filepath.Join(t.TempDir(), "log")
 	t.Setenv("VKOMP_RECORD", log)
-	// Long enough that little of the graph has completed before all of it is generated.
-	t.Setenv("VKOMP_MANYQUEUE_DELAY_US", "20000")
+	// None of the graph is complete before all of it is generated.
+	hold := filepath.Join(t.TempDir(), "hold")
+	t.Setenv("VKOMP_MANYQUEUE_HOLD", hold)
 	// This goroutine makes all its calls on one thread, on which no other goroutine runs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -97,7 +107,7 @@ func TestEdgesBetweenQueuesMakeNoHostWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := grid(t, rt, 16, 20)
+	got, want := grid(t, rt, 16, 20, hold)
 	queues := rt.Stats().Queues
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)
