@@ -40,7 +40,10 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 			maps = append(maps, vkomp.To(values[p]))
 		}
 		succeed(t, rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}))
+		allValues := vkomp.Iterate(0, points, 1, func(p int) vkomp.Depend { return vkomp.Out(values[p]) })
+		awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
 		for range rounds {
+			begin := together(t, ctx, rt, allValues)
 			for p := range values {
 				width, height := shape(p)
 				succeed(t, rt.Target(ctx, vkomp.Target{
@@ -48,6 +51,7 @@ func TestKernelsThatNothingOrdersAreMerged(t *testing.T) {
 					Args: []vkomp.Arg{vkomp.From(values[p]), vkomp.Value(uint32(width)), vkomp.Value(uint32(height))},
 				}))
 			}
+			begin()
 			succeed(t, rt.Taskwait(ctx))
 			if merges && debug != "path=general" {
 				awaitMerging(rt, limit)
@@ -142,8 +146,11 @@ func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
 		want[p] = slices.Clone(places[p])
 		maps = append(maps, vkomp.ToFrom(places[p]))
 	}
+	allPlaces := vkomp.Iterate(0, points, 1, func(p int) vkomp.Depend { return vkomp.Out(places[p]) })
 	succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: maps}, func(ctx context.Context) error {
+		awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
 		for round := range uint32(10) {
+			begin := together(t, ctx, rt, allPlaces)
 			for p := range places {
 				// Each has its own values, and the number of its elements.
 				rounds, by := uint32(p)%5, [2]uint32{uint32(p) + 3, round + 7*uint32(p)}
@@ -162,6 +169,7 @@ func TestMergedKernelsLoopByTheirOwnPushConstants(t *testing.T) {
 					return err
 				}
 			}
+			begin()
 			if err := rt.Taskwait(ctx); err != nil {
 				return err
 			}
