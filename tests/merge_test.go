@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,7 +110,9 @@ func together(t *testing.T, ctx context.Context, rt *vkomp.Runtime, out []vkomp.
 	t.Helper()
 	generated := make(chan struct{})
 	succeed(t, rt.Task(ctx, vkomp.Task{Body: func(context.Context) error { <-generated; return nil }, Depend: out}))
-	return func() { close(generated) }
+	begin = sync.OnceFunc(func() { close(generated) })
+	t.Cleanup(begin) // before the runtime is closed
+	return begin
 }
 
 // awaitMerging waits for the second pipeline of a kernel, which merges its launches and is compiled in the background,

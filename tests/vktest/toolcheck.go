@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vkomp/vkomp/ompt"
 )
@@ -17,8 +18,10 @@ var checkTools = os.Getenv("VKOMP_CHECK_TOOL") != ""
 type ToolChecker struct {
 	// Host returns the number of the initial device.
 	Host func() int
-	// Probe, if not nil, is called in each callback: calls that tools may make must not block.
-	Probe func()
+	// Probe, if not nil, is called in each of the first few thousand callbacks, and later in one of 64: calls that tools
+	// may make must not block. Some take the longer the more regions are open.
+	Probe  func()
+	probes atomic.Uint64
 
 	mu      sync.Mutex
 	wrong   []string
@@ -137,7 +140,7 @@ func (c *ToolChecker) Callbacks() ompt.Callbacks {
 
 func checked[Event any](c *ToolChecker, check func(Event)) func(Event) {
 	return func(e Event) {
-		if c.Probe != nil {
+		if n := c.probes.Add(1); c.Probe != nil && (n < 4096 || n%64 == 0) {
 			c.Probe()
 		}
 		c.mu.Lock()
