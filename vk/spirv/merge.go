@@ -157,18 +157,18 @@ func (f *folding) mergedVariable(id uint32) *mergedVariable {
 	return f.merging.variables[id]
 }
 
-// isUnpushed reports whether an id is a variable of push constants that the entry point only lists. It must not list
-// another one beside that with the push constants of the launches.
+// isUnpushed reports whether an id is a variable of push constants that the entry point does not use, in a variant with push
+// constants of the launches. It must neither list nor name another one beside these.
 func (f *folding) isUnpushed(id uint32) bool {
-	root := f.roots.get(id)
-	return f.merging != nil && root != 0 && f.variables[root-1].class == classPushConstant && f.merging.variables[id] == nil
+	return f.merging != nil && f.merging.outer != 0 && f.merging.variables[id] == nil && f.isVariable(id) &&
+		f.variables[f.roots.get(id)-1].class == classPushConstant
 }
 
 // isDeclaredLater reports whether an id is a variable that the variant declares with those of the launches, before the first
 // function. With the push constants of the launches these are all variables of push constants: the validation layer (1.3.239)
 // ends the process where one that the entry point does not list comes before the one that it lists.
 func (f *folding) isDeclaredLater(id uint32) bool {
-	return f.mergedVariable(id) != nil || f.merging.outer != 0 && f.isUnpushed(id)
+	return f.mergedVariable(id) != nil || f.isUnpushed(id)
 }
 
 // findMerged finds the bindings and the push constants, and how many launches they allow.
@@ -463,8 +463,12 @@ func (f *folding) mergedInstruction(in instruction) (done bool, err error) {
 			return f.replaceOperand(in, 0)
 		}
 	default:
-		if f.isSilent(in) && !g.declared && slices.ContainsFunc(o, f.isDeclaredLater) {
+		switch {
+		case !f.isSilent(in):
+		case !g.declared && slices.ContainsFunc(o, f.isDeclaredLater):
 			return true, in.errorf("it names a variable that is declared after it in the variant")
+		case slices.ContainsFunc(o, f.isUnpushed):
+			return true, in.errorf("it names push constants beside those of the launches")
 		}
 	}
 	return false, nil

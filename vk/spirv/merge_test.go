@@ -261,6 +261,25 @@ func TestMergeRefusesAccessOutsideOfFunctions(t *testing.T) {
 	}
 }
 
+// A variant whose launches have push constants cannot name others, as debug information in its functions may. One whose
+// launches have none lists them as the module does.
+func TestMergeRefusesNotesOfOtherPushConstants(t *testing.T) {
+	m := parsed(t, "noted.spv")
+	for _, o := range []MergeOptions{room, sharedRoom} {
+		v, err := Merge(m, "main", o)
+		if err != nil {
+			t.Errorf("bindings %d: %v", o.Bindings, err)
+			continue
+		}
+		validate(t, &Module{Version: v.Words[1], Words: v.Words})
+	}
+	v, err := Merge(m, "main", spacedRoom)
+	if v.Words != nil {
+		t.Error("merged with words that say where parts are")
+	}
+	wantError(t, err, "beside those of the launches")
+}
+
 // pushed declares push constants of nested structures: each holds two of the one before it.
 func pushed(depth int) shader {
 	const first = 30
