@@ -65,11 +65,12 @@ func (f *folding) rewrite() ([]uint32, error) {
 		f.hardware = f.workgroup.hardware
 	}
 	f.out = append(make([]uint32, 0, len(f.words)+128), f.words[:headerWords]...)
+	lines := len(f.out) // where the lines in the source of the next instruction stand, if there are any
 	for word := headerWords; word < len(f.words); {
 		in := f.at(word)
 		word = in.next()
 		if behind := f.behindLeft(in); behind != 0 {
-			word = behind
+			f.out, word = f.out[:lines], behind
 			continue
 		}
 		f.declareMerged(in)
@@ -81,6 +82,9 @@ func (f *folding) rewrite() ([]uint32, error) {
 		}
 		f.emitParts(in.word)
 		f.emitPushedLoads(in.word)
+		if in.opcode != opLine && in.opcode != opNoLine {
+			lines = len(f.out)
+		}
 	}
 	if f.nextID > maxBound {
 		return nil, headerError(3, "bound on ids would be %d, above %d", f.nextID, maxBound)

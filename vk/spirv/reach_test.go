@@ -52,6 +52,32 @@ func TestVariantsHaveWhatTheirEntryPointsReach(t *testing.T) {
 	}
 }
 
+// The line in the source that stands before a function which a variant does not have is not that of the next function.
+func TestVariantsHaveTheLinesOfTheirFunctions(t *testing.T) {
+	m := parsed(t, "unreached.spv")
+	for entry, want := range map[string][]uint32{"main": nil, "other": {1}} {
+		words, err := Fold(m, entry, 0, 65535)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := rescan(&Module{Version: words[1], Words: words})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []uint32
+		for word := headerWords; word < len(words); {
+			in := p.at(word)
+			word = in.next()
+			if in.opcode == opLine {
+				lines = append(lines, in.operands[1])
+			}
+		}
+		if !slices.Equal(lines, want) {
+			t.Errorf("the functions of %q are at the lines %d, want %d", entry, lines, want)
+		}
+	}
+}
+
 // A variant has all functions if it would name one that it does not have, or if it is not known what it names.
 func TestVariantsHaveWhatTheyName(t *testing.T) {
 	const other, set, note, element = 60, 61, 62, 63
