@@ -9,7 +9,7 @@ import (
 // matter to it: they may use bindings and built-ins in ways that cannot be rewritten.
 
 // findReached finds the functions that the variant has. These are all functions of the module if an instruction of the
-// variant would name what one of the others defines, as debug information does, or if it is not known of an instruction what
+// variant would name what one of the others defines, as debug information may, or if it is not known of an instruction what
 // it names.
 func (f *folding) findReached() error {
 	root := f.functionIndex.get(f.function)
