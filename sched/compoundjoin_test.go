@@ -304,3 +304,31 @@ func TestNeighboursAreApartWhenTheTaskStarts(t *testing.T) {
 		})
 	}
 }
+
+// The block can also be there when the task starts first, while another task removes it: the task starts again then.
+func TestNeighboursAreApartWhenTheTaskStartsAgain(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x := filled(2*joinCell, 1)
+	parts := cellsOf(x)
+	p := r.compound(add1(parts[0]), add1(parts[1]))
+	r.compile()
+	r.enter(x)
+	p.expect(true, 1)
+	ran, err := r.s.RunCompound(&changing{t.Context(), func() {
+		r.d.hold()
+		r.run(launch{label: "exit", exit: []arg{from(x)}, out: [][]uint32{x}})
+	}}, p.c, construct.Construct{Scope: r.scope})
+	if !ran || err != nil {
+		t.Errorf("one task: %v; the error is %v", ran, err)
+	}
+	if p.c.boundTo != p.c.joined {
+		t.Error("the task has started: this tests nothing")
+	}
+	r.d.release()
+	r.taskwait()
+	if p.c.boundTo != &p.c.items {
+		t.Error("the task has mapped the neighbours as one")
+	}
+	r.expect("x", x, filled(2*joinCell, 3)...)
+}
