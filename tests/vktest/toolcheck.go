@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/vkomp/vkomp/ompt"
 )
@@ -18,10 +17,8 @@ var checkTools = os.Getenv("VKOMP_CHECK_TOOL") != ""
 type ToolChecker struct {
 	// Host returns the number of the initial device.
 	Host func() int
-	// Probe, if not nil, is called in each of the first few thousand callbacks, and later in one of 64: calls that tools
-	// may make must not block. Some take the longer the more regions are open.
-	Probe  func()
-	probes atomic.Uint64
+	// Probe, if not nil, is called in each callback: calls that tools may make must not block.
+	Probe func()
 
 	mu      sync.Mutex
 	wrong   []string
@@ -140,7 +137,7 @@ func (c *ToolChecker) Callbacks() ompt.Callbacks {
 
 func checked[Event any](c *ToolChecker, check func(Event)) func(Event) {
 	return func(e Event) {
-		if n := c.probes.Add(1); c.Probe != nil && (n < 4096 || n%64 == 0) {
+		if c.Probe != nil {
 			c.Probe()
 		}
 		c.mu.Lock()
