@@ -84,9 +84,9 @@ func (c *Compound) join() *compoundItems {
 	return c.joined
 }
 
-// unjoinLocked gives a compound task that is about to enter the items as they were before join, unless what join has made
-// of them still lies in blocks: after the task was generated another goroutine can have removed a block and mapped parts
-// of it anew, or be about to do so.
+// unjoinLocked gives a compound task that is about to enter its items as they were before join, if one that join has made
+// of neighbours no longer lies in a block. Another goroutine can have removed the block since, and can map one of the
+// neighbours by itself.
 func (t *target) unjoinLocked() {
 	c := t.dispatch.compound
 	if c == nil || len(t.Enter) == len(c.items.maps) {

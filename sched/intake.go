@@ -221,7 +221,8 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		} else if l = s.nextResident(w); l == nil {
 			break
 		}
-		if n := l.node; !s.startResidentLocked(l, w) {
+		n := l.node
+		if _, ok := s.startResidentLocked(l, w); !ok {
 			in.turning.Add(1)
 			w.Defer(func(w *tasks.Work) {
 				in.turning.Add(-1)

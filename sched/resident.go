@@ -144,16 +144,17 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 	s.mu.Lock()
 	own := l.awaited.ownLocked(w)
-	started := s.startResidentLocked(l, w)
+	kept, started := s.startResidentLocked(l, w)
 	if deferred {
 		s.startedAloneLocked()
-		// What has become ready together, and by the start of that, is placed before the device is given any of it: that is
-		// fewer submissions, and fewer dispatches where launches are merged.
-		urgency := order.Gather
-		if !w.Empty() && s.startSomeLocked(w) > 0 {
-			urgency = order.Refill // as by refillAfterLocked
-		}
-		s.flushAllLocked(urgency, w)
+	}
+	// What has become ready together, and by the start of that, is placed before the device is given any of it: that is
+	// fewer submissions, and fewer dispatches where launches are merged.
+	switch {
+	case deferred && !w.Empty() && s.startSomeLocked(w) > 0:
+		s.flushAllLocked(order.Refill, w) // as after refillAfterLocked
+	case kept != nil:
+		s.flushLocked(kept, order.Gather, w)
 		s.refillAfterLocked(w)
 	}
 	s.unlockStartedLocked(own, w)
@@ -162,16 +163,14 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 	}
 }
 
-// startResidentLocked enters the task's storage and places its command; then l may be another task's. The caller closes
-// the batches of commands for which no construct waits. It reports false, and has done nothing, if the task has to be a
-// target.
-func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) bool {
+// startResidentLocked enters the task's storage and places its command; then l may be another task's. kept is as the
+// result of placeResidentLocked. started is false, and nothing is done, if the task has to be a target.
+func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (kept *order.Queue, started bool) {
 	var launch residentLaunch
 	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
-		return false
+		return nil, false
 	}
-	s.placeResidentLocked(l, &launch, w)
-	return true
+	return s.placeResidentLocked(l, &launch, w), true
 }
 
 // Recycle implements tasks.Runner.
@@ -235,8 +234,10 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 	return true
 }
 
-// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has.
-func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) {
+// placeResidentLocked places the command of a task that has entered, behind what s.order.placing has. It returns the
+// queue in whose pending batch the command is kept, which the caller closes when it is time for that, or nil if that is not
+// to be done: a construct waits for the task, or the batch is refused.
+func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) (kept *order.Queue) {
 	n, k := l.node, l.kernel
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
@@ -248,7 +249,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	if err != nil {
 		s.endLocked(l.becomeTargetLocked(w), err, w)
 		s.flushAllLocked(order.Refill, w)
-		return
+		return nil
 	}
 	stream := b.Level(at.Level)
 	var timed trace.Timing
@@ -268,7 +269,9 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	if l.awaited != nil {
 		l.awaited.placedLocked(&l.order, q)
 		s.flushLocked(q, order.AtOnce, w)
+		return nil
 	}
+	return q
 }
 
 // countLocked counts the task in its blocks, whose memory their residents keep.

@@ -141,12 +141,15 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 	if s.memory.HasPinned() {
 		s.followPinnedOfLocked(l.items())
 	}
-	s.placeResidentLocked(l, launch, w)
+	kept := s.placeResidentLocked(l, launch, w)
+	if kept == nil {
+		return
+	}
 	// What has become ready together is given to the device together, unless observers take long.
 	if next, _ := s.residentNext(w); next != nil {
 		s.releaseLater()
 	} else {
-		s.flushAllLocked(order.Gather, w)
+		s.flushLocked(kept, order.Gather, w)
 	}
 	s.refillAfterLocked(w)
 }
