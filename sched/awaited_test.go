@@ -234,8 +234,7 @@ func TestSubmissionFailsWhileItsConstructAlreadyWaits(t *testing.T) {
 	r.watches = false
 	x := filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
-	gate, submitting := &heldTask{}, make(chan struct{})
-	r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, x)})
+	gate, submitting := r.gate(x), make(chan struct{})
 	r.d.set(func() {
 		r.d.submit = func(int) error {
 			close(submitting)

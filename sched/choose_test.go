@@ -9,7 +9,6 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
-	"github.com/vkomp/vkomp/tasks"
 )
 
 // kernelsOn returns how many dispatches each queue has had.
@@ -121,8 +120,7 @@ func TestTasksThatAreReadyTogetherAreSubmitted(t *testing.T) {
 			r.d.hold()
 			before := r.d.submits
 			r.run(launch{label: "busy", kernel: "set", args: []arg{alloc(x[4*n:])}})
-			gate := &heldTask{}
-			r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+			gate := r.gate(key)
 			for i := range n {
 				part := x[4*i : 4*i+4]
 				r.run(launch{label: "tiny", kernel: "set", args: []arg{alloc(part)}, in: [][]uint32{key}, out: [][]uint32{part}})
@@ -153,8 +151,7 @@ func TestTasksThatAreReadyTogetherDoNotWaitForObservers(t *testing.T) {
 	r.doing("begin", func() {
 		r.eventually("the first task is submitted", func() bool { return r.d.submissions() > before })
 	})
-	gate := &heldTask{}
-	r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+	gate := r.gate(key)
 	r.run(launch{label: "first", kernel: "set", args: []arg{alloc(x[:4])}, in: [][]uint32{key}})
 	r.run(launch{label: "leaves", kernel: "set", args: []arg{alloc(x[4:])}, in: [][]uint32{key}})
 	gate.complete(nil)

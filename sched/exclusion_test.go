@@ -34,6 +34,13 @@ func (h *heldTask) complete(err error) {
 	w.Finish()
 }
 
+// gate adds a host task with x as an inout item, which the test completes.
+func (r *rig) gate(x []uint32) *heldTask {
+	gate := &heldTask{}
+	r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, x)})
+	return gate
+}
+
 func TestExclusionOnTheDeviceMakesNoRoundTrip(t *testing.T) {
 	inEveryMemory(t, func(t *testing.T, r *rig) {
 		const n = 20

@@ -529,8 +529,7 @@ func TestResidentTasksThatBecomeReadyTogetherAreSubmittedTogether(t *testing.T) 
 			defer r.close()
 			r.watches, r.s.order.patience = c.watched, math.MaxInt64
 			r.s.intake.atOnce = groupTasks // also where goroutines run one at a time
-			gate := &heldTask{}
-			r.add(&tasks.Task{Label: "gate", Domain: tasks.Host, Runner: gate, Depend: depends(tasks.DependInOut, key)})
+			gate := r.gate(key)
 			for i := range c.tasks {
 				if c.chained {
 					i = 0

@@ -38,9 +38,22 @@ type priced struct {
 // that what is recorded does not depend on how fast the driver is.
 func (p *priced) held(work func()) {
 	p.t.Helper()
-	p.must(os.WriteFile(p.hold, nil, 0o600))
+	held(p.ctx, p.t, p.rt, p.hold, work)
+}
+
+// held runs work whose submissions the device does not begin before this goroutine waits for it: until then there is the file
+// that VKOMP_MANYQUEUE_HOLD names. If work itself waits for the device, it goes on after a minute.
+func held(ctx context.Context, t *testing.T, rt *vkomp.Runtime, file string, work func()) {
+	t.Helper()
+	succeed(t, os.WriteFile(file, nil, 0o600))
+	begins := sync.OnceFunc(func() {
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	})
+	defer time.AfterFunc(time.Minute, begins).Stop()
 	work()
-	p.must(p.rt.Taskwait(&waiting{Context: p.ctx, begins: func() { p.must(os.Remove(p.hold)) }}))
+	succeed(t, rt.Taskwait(&waiting{Context: ctx, begins: begins}))
 }
 
 // waiting is a context that tells when the runtime has nothing left to do but wait.

@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/vkomp/vkomp"
 	checker "github.com/vkomp/vkomp/tests/order"
@@ -17,7 +15,8 @@ import (
 )
 
 // grid runs a graph of target tasks in which each point adds two neighbours of the previous step
-// to itself, modulo 2^32. If the file hold has a name, it exists until all of the graph is generated.
+// to itself, modulo 2^32. hold, if not empty, is the file for held: then all of the graph is
+// generated before the device begins.
 func grid(t *testing.T, rt *vkomp.Runtime, width, steps int, hold string) (got, want []uint32) {
 	t.Helper()
 	k := newCompiledAffine(t, rt)
@@ -44,36 +43,34 @@ func grid(t *testing.T, rt *vkomp.Runtime, width, steps int, hold string) (got, 
 	if err := rt.TargetEnterData(ctx, vkomp.TargetEnterData{Maps: maps}); err != nil {
 		t.Fatal(err)
 	}
-	begins := func() {}
-	if hold != "" {
-		succeed(t, os.WriteFile(hold, nil, 0o600))
-		begins = sync.OnceFunc(func() { _ = os.Remove(hold) })
-		// If the goroutine waits for the device before that, it goes on.
-		defer time.AfterFunc(time.Minute, begins).Stop()
-	}
-	for s := range steps {
-		from, to := rows[s%2], rows[(s+1)%2]
-		for p := range width {
-			for i, q := range []int{p, (p + 1) % width} {
-				mul := uint32(0)
-				if i == 1 {
-					mul = 3
+	generate := func() {
+		for s := range steps {
+			from, to := rows[s%2], rows[(s+1)%2]
+			for p := range width {
+				for i, q := range []int{p, (p + 1) % width} {
+					mul := uint32(0)
+					if i == 1 {
+						mul = 3
+					}
+					err := rt.Target(ctx, vkomp.Target{
+						Kernel: k.Kernel, Range: vkomp.Range{X: n}, NoWait: true,
+						Args: []vkomp.Arg{vkomp.To(from[q]), vkomp.ToFrom(to[p]), vkomp.Value(uint32(n)), vkomp.Value(mul),
+							vkomp.Value(uint32(1)), vkomp.Value(uint32(s))},
+						Depend: []vkomp.Depend{vkomp.In(from[q]), vkomp.InOut(to[p])},
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					model[(s+1)%2][p] = mul*model[(s+1)%2][p] + model[s%2][q] + uint32(s)
 				}
-				err := rt.Target(ctx, vkomp.Target{
-					Kernel: k.Kernel, Range: vkomp.Range{X: n}, NoWait: true,
-					Args: []vkomp.Arg{vkomp.To(from[q]), vkomp.ToFrom(to[p]), vkomp.Value(uint32(n)), vkomp.Value(mul),
-						vkomp.Value(uint32(1)), vkomp.Value(uint32(s))},
-					Depend: []vkomp.Depend{vkomp.In(from[q]), vkomp.InOut(to[p])},
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				model[(s+1)%2][p] = mul*model[(s+1)%2][p] + model[s%2][q] + uint32(s)
 			}
 		}
 	}
-	if err := rt.Taskwait(&waiting{Context: ctx, begins: begins}); err != nil {
-		t.Fatal(err)
+	if hold != "" {
+		held(ctx, t, rt, hold, generate)
+	} else {
+		generate()
+		succeed(t, rt.Taskwait(ctx))
 	}
 	if err := rt.TargetExitData(ctx, vkomp.TargetExitData{Maps: maps}); err != nil {
 		t.Fatal(err)
