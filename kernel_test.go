@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -114,67 +113,6 @@ func TestDeviceDropsAClosedKernel(t *testing.T) {
 			must(t, err)
 			must(t, rt.Target(ctx, saxpyOn(t, other, 1, constant(64, 1), constant(64, 0))))
 		})
-	}
-}
-
-// A tool hears of the end of each pipeline of a kernel, also of the one that does several launches at once.
-func TestDeviceDropsAKernelThatWasMerged(t *testing.T) {
-	var mu sync.Mutex
-	loaded := make(map[uint64]string) // the names of the modules
-	rt := vktest.Open(t, withTool(ompt.Callbacks{
-		DeviceLoad: func(e ompt.DeviceLoadEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			loaded[e.ModuleID] = e.Filename
-		},
-		DeviceUnload: func(e ompt.DeviceUnloadEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			if loaded[e.ModuleID] == "" {
-				t.Errorf("module %d is unloaded and was not loaded", e.ModuleID)
-			}
-			delete(loaded, e.ModuleID)
-		},
-	}))
-	have := func() (n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, name := range loaded {
-			if name == shaders.Saxpy.Name {
-				n++
-			}
-		}
-		return n
-	}
-	ctx := t.Context()
-	k, err := rt.NewKernel(shaders.Saxpy)
-	must(t, err)
-	var regions []vkomp.Target
-	var maps []vkomp.Arg
-	for range 64 {
-		region := saxpyOn(t, k, 1, constant(64, 1), constant(64, 0))
-		region.NoWait = true
-		regions, maps = append(regions, region), append(maps, region.Args[:2]...)
-	}
-	limit := time.Now().Add(3 * time.Second)
-	must(t, rt.TargetData(ctx, vkomp.TargetData{Maps: maps}, func(ctx context.Context) error {
-		for have() < 2 && time.Now().Before(limit) {
-			for _, region := range regions {
-				must(t, rt.Target(ctx, region))
-			}
-			must(t, rt.Taskwait(ctx))
-		}
-		return nil
-	}))
-	if have() < 2 {
-		t.Skip("the device does not merge launches")
-	}
-	must(t, k.Close())
-	for limit = time.Now().Add(20 * time.Second); have() > 0 && time.Now().Before(limit); {
-		runtime.Gosched()
-	}
-	if n := have(); n > 0 {
-		t.Errorf("%d modules of the kernel are left", n)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/vkomp/vkomp"
+	"github.com/vkomp/vkomp/ompt"
 	"github.com/vkomp/vkomp/sched/kernel"
+	"github.com/vkomp/vkomp/shaders"
 	checker "github.com/vkomp/vkomp/tests/order"
 	"github.com/vkomp/vkomp/tests/vktest"
 )
@@ -335,4 +337,73 @@ func TestKernelsOnTilesAreMerged(t *testing.T) {
 		}
 		checkMerging(t, debug, true, launched, tiles*steps, keptOrder(t, log).Sum().Dispatches, tiles*steps/4)
 	})
+}
+
+// A tool hears of the end of each pipeline of a kernel, also of the one that merges its launches.
+func TestToolHearsOfTheEndOfEachPipeline(t *testing.T) {
+	merges := kernel.MergesOwn(openDevice(t).Properties())
+	const name = "saxpy"
+	var mu sync.Mutex
+	loaded := make(map[uint64]string) // the names of the modules
+	rt := vktest.Open(t, vktest.Debug("path=any"), func(o *vkomp.Options) {
+		o.Tool = ompt.Callbacks{
+			DeviceLoad: func(e ompt.DeviceLoadEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				loaded[e.ModuleID] = e.Filename
+			},
+			DeviceUnload: func(e ompt.DeviceUnloadEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				if loaded[e.ModuleID] == "" {
+					t.Errorf("module %d is unloaded and was not loaded", e.ModuleID)
+				}
+				delete(loaded, e.ModuleID)
+			},
+		}
+	})
+	have := func() (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, module := range loaded {
+			if module == name {
+				n++
+			}
+		}
+		return n
+	}
+	ctx, limit := t.Context(), time.Now().Add(time.Minute)
+	k, err := rt.NewKernel(vkomp.KernelSource{Name: name, SPIRV: shaders.Saxpy.SPIRV})
+	succeed(t, err)
+	x, y := make([]float32, 64), make([]float32, 64)
+	both := []vkomp.Arg{vkomp.To(x), vkomp.To(y)}
+	succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: both}, func(ctx context.Context) error {
+		awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
+		begin := together(t, ctx, rt, []vkomp.Depend{vkomp.Out(x)})
+		for i := range y {
+			succeed(t, rt.Target(ctx, vkomp.Target{
+				Kernel: k, Range: vkomp.Range{X: 1}, NoWait: true, Depend: []vkomp.Depend{vkomp.In(x)},
+				Args: []vkomp.Arg{vkomp.To(x[i : i+1]), vkomp.ToFrom(y[i : i+1]), vkomp.Value(uint32(1)), vkomp.Value(float32(1))},
+			}))
+		}
+		begin()
+		return rt.Taskwait(ctx)
+	}))
+	pipelines := 1
+	if merges {
+		pipelines = 2
+	}
+	for have() < pipelines && time.Now().Before(limit) {
+		runtime.Gosched()
+	}
+	if n := have(); n != pipelines {
+		t.Fatalf("the kernel has %d modules, want %d", n, pipelines)
+	}
+	succeed(t, k.Close())
+	for have() > 0 && time.Now().Before(limit) {
+		runtime.Gosched()
+	}
+	if n := have(); n > 0 {
+		t.Errorf("%d modules of the kernel are left", n)
+	}
 }
