@@ -207,10 +207,7 @@ func (t *target) unpinFromLocked(n int) {
 // unpinLocked gives up the allocations that are kept until t is complete.
 func (t *target) unpinLocked() {
 	t.unpinFromLocked(0)
-	for _, a := range t.entry.hosts {
-		a.Unpin()
-	}
-	empty(&t.entry.hosts)
+	unpinHostsLocked(&t.entry.hosts)
 }
 
 // unpin is unpinLocked, without the lock, for a task that will not run.

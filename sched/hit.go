@@ -131,7 +131,7 @@ func (s *Scheduler) countingLocked(m *memory.Map, exit bool) *memory.Present {
 		others = 1
 	}
 	block, _ := s.stayingLocked(m, others)
-	if block == nil || exit && !block.Stays() {
+	if block == nil || s.pinnedInUseLocked(m.Section) || exit && !block.Stays() {
 		return nil
 	}
 	return block
@@ -154,7 +154,7 @@ func onlyCounts(m *memory.Map, exit bool) bool {
 // about to copy or remove it. Otherwise it returns nil.
 func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
 	block, offset = s.keptLocked(m, others)
-	if block == nil || m.Size == 0 || s.pinnedInUseLocked(m.Section) || !stateOf(block).quiet() {
+	if block == nil || m.Size == 0 || !stateOf(block).quiet() {
 		return nil, 0
 	}
 	return block, offset

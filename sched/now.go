@@ -19,7 +19,7 @@ func (s *Scheduler) now(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.incompleteLocked() > 0 || s.refusalLocked() != nil || s.memory.HasPinned() {
+	if s.incompleteLocked() > 0 || s.refusalLocked() != nil {
 		return false
 	}
 	switch enters, exits := len(r.Enter) > 0, len(r.Exit) > 0; {
@@ -37,7 +37,7 @@ func (s *Scheduler) now(r *Region) bool {
 func (s *Scheduler) copyNowLocked(r *Region) bool {
 	x := &r.Transfers[0]
 	c, ok := x.Now(&s.pointers.Pointers)
-	if !ok || s.memory.FlushUnit() != 0 || !r.Scope.Pass() {
+	if !ok || s.partlyPinnedLocked(memory.Section{Ptr: x.Host.Ptr, Size: x.Size}) || s.memory.FlushUnit() != 0 || !r.Scope.Pass() {
 		return false
 	}
 	if c.Make() != nil {
@@ -53,16 +53,22 @@ func (s *Scheduler) copyNowLocked(r *Region) bool {
 	return true
 }
 
-// copiesLittle reports whether the items of a construct are mapped as they are, and at most a few bytes of
+// partlyPinnedLocked reports whether only a part of a section is pinned: then its task fails.
+func (s *Scheduler) partlyPinnedLocked(section memory.Section) bool {
+	_, err := s.memory.FindPinned(section)
+	return err != nil
+}
+
+// copiesLittleLocked reports whether the items of a construct are mapped as they are, and at most a few bytes of
 // them are copied.
-func copiesLittle(maps []memory.Map) bool {
+func (s *Scheduler) copiesLittleLocked(maps []memory.Map) bool {
 	bytes := uint64(0)
 	for i := range maps {
 		m := &maps[i]
 		if m.Type.To() || m.Type.From() {
 			bytes += min(m.Size, transfer.NowBytes+1)
 		}
-		if m.Share != memory.ShareNever || m.DeviceSize != 0 {
+		if m.Share != memory.ShareNever || m.DeviceSize != 0 || s.partlyPinnedLocked(m.Section) {
 			return false
 		}
 	}
@@ -71,7 +77,7 @@ func copiesLittle(maps []memory.Map) bool {
 
 // enterNowLocked is now for target enter data.
 func (s *Scheduler) enterNowLocked(r *Region) bool {
-	if !copiesLittle(r.Enter) {
+	if !s.copiesLittleLocked(r.Enter) {
 		return false
 	}
 	p := &s.presence
@@ -137,7 +143,7 @@ func (s *Scheduler) mayCopyInLocked() bool {
 
 // exitNowLocked is now for target exit data.
 func (s *Scheduler) exitNowLocked(r *Region) bool {
-	if !copiesLittle(r.Exit) || s.presence.table.CheckExit(r.Exit) != nil {
+	if !s.copiesLittleLocked(r.Exit) || s.presence.table.CheckExit(r.Exit) != nil {
 		return false
 	}
 	p := &s.presence

@@ -22,12 +22,16 @@ func (r *rig) routine(kind transfer.Kind, x []uint32, p Pointer) error {
 // On a device whose memory the host reads and writes, constructs that copy a few bytes make no task
 // while there is none in flight, and do the same as tasks.
 func TestSmallCopiesOfAnIdleDeviceNeedNoTask(t *testing.T) {
-	for _, mode := range memoryModes {
+	for _, mode := range append(slices.Clone(memoryModes), pinnedModes...) {
 		for _, mode.general = range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/general %v", mode.name, mode.general), func(t *testing.T) {
 				r := newRig(t, mode, 1)
 				defer r.close()
 				x, y := filled(100, 7), filled(50, 8)
+				if mode.pinned {
+					x = r.pinnedArray(mode, 100, 7)
+					defer r.unpin(x)
+				}
 				r.run(launch{label: "enter", enter: []arg{to(x), alloc(y)}, included: true})
 				clear(x)
 				r.run(launch{label: "enter inside", enter: []arg{to(x[10:20]), to(y[:5])}, included: true})

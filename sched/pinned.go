@@ -129,15 +129,10 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 	if !s.memory.HasPinned() {
 		return nil
 	}
+	hosts := &t.entry.hosts
 	for _, maps := range [...][]memory.Map{t.Enter, t.Exit} {
-		for i := range maps {
-			m := &maps[i]
-			if !m.Type.To() && !m.Type.From() && m.Share == memory.ShareNever {
-				continue // the host's bytes are not used
-			}
-			if err := s.keepPinnedAtLocked(t, m.Section, m.Label); err != nil {
-				return err
-			}
+		if err := s.keepPinnedOfLocked(hosts, maps); err != nil {
+			return err
 		}
 	}
 	for i := range t.transfers.All {
@@ -145,25 +140,40 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 		if !x.Kind.FromHost() && !x.Kind.ToHost() {
 			continue
 		}
-		if err := s.keepPinnedAtLocked(t, x.HostSpan(), x.Label); err != nil {
+		if err := s.keepPinnedAtLocked(hosts, x.HostSpan(), x.Label); err != nil {
 			return err
 		}
 	}
-	// Each counts once, since errors say how many tasks use it.
-	hosts := t.entry.hosts
-	slices.SortFunc(hosts, func(a, b *PinnedStorage) int { return cmp.Compare(a.Section().Start(), b.Section().Start()) })
-	n := 0
-	for _, a := range hosts {
-		if n > 0 && a == hosts[n-1] {
-			a.Unpin()
-			continue
-		}
-		hosts[n] = a
-		n++
-	}
-	clear(hosts[n:])
-	t.entry.hosts = hosts[:n]
 	return nil
+}
+
+// keepPinned is keepPinnedLocked for a resident task that is not generated yet.
+func (s *Scheduler) keepPinned(l *resident) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keepPinnedOfLocked(&l.moreOf().hosts, l.items())
+}
+
+// keepPinnedOfLocked adds the pinned storage in which the host storage of list items lies to that which a task keeps.
+func (s *Scheduler) keepPinnedOfLocked(hosts *[]*PinnedStorage, maps []memory.Map) error {
+	for i := range maps {
+		m := &maps[i]
+		if !m.Type.To() && !m.Type.From() && m.Share == memory.ShareNever {
+			continue // the host's bytes are not used
+		}
+		if err := s.keepPinnedAtLocked(hosts, m.Section, m.Label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unpinHostsLocked gives up pinned storage that a task has kept.
+func unpinHostsLocked(hosts *[]*PinnedStorage) {
+	for _, a := range *hosts {
+		a.Unpin()
+	}
+	empty(hosts)
 }
 
 // checkPinnedLocked returns an error that matches memory.ErrPartialOverlap if the task's entry maps storage
@@ -183,15 +193,22 @@ func (s *Scheduler) checkPinnedLocked(t *target) error {
 	return nil
 }
 
-// keepPinnedAtLocked is keepPinnedLocked for the host storage of one item.
-func (s *Scheduler) keepPinnedAtLocked(t *target, section memory.Section, label string) error {
+// keepPinnedAtLocked adds the pinned storage in which a section lies to that which a task keeps, sorted by address. Each
+// counts once, since errors say how many tasks use it.
+func (s *Scheduler) keepPinnedAtLocked(hosts *[]*PinnedStorage, section memory.Section, label string) error {
 	a, err := s.memory.FindPinned(section)
 	if err != nil {
 		return fmt.Errorf("%s: %w", label, err)
 	}
-	if a != nil && !a.Reserved {
+	if a == nil || a.Reserved {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(*hosts, a, func(a, b *PinnedStorage) int {
+		return cmp.Compare(a.Section().Start(), b.Section().Start())
+	})
+	if !found {
 		a.Pin()
-		t.entry.hosts = append(t.entry.hosts, a)
+		*hosts = slices.Insert(*hosts, i, a)
 	}
 	return nil
 }
@@ -222,6 +239,9 @@ func (s *Scheduler) followPinnedLocked(t *target) {
 // followPinnedOfLocked adds to s.order.placing the copies in flight between the device and the pinned
 // storage of list items.
 func (s *Scheduler) followPinnedOfLocked(maps []memory.Map) {
+	if !s.memory.HasPinned() {
+		return
+	}
 	for i := range maps {
 		if a, _ := s.memory.FindPinned(maps[i].Section); a != nil {
 			a.Follow(&s.order.placing, a.Part(maps[i].Section))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/transfer"
+	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
 
@@ -121,13 +122,25 @@ func TestExitsCopyToPinnedStorageOnlyWhatIsDue(t *testing.T) {
 // A construct that finds storage present is complete after another task's copy of it, so that the
 // program may write it then.
 func TestConstructsAreCompleteAfterCopiesOfPinnedStorage(t *testing.T) {
-	r := newRig(t, pinnedModes[0], 1)
+	for _, mode := range append(queueModes(pinnedModes[0]), pinnedModes[0]) {
+		t.Run(mode.name, func(t *testing.T) {
+			for seed := range uint64(deviceOrders) {
+				completeAfterCopiesOfPinnedStorage(t, newRig(t, mode, seed))
+			}
+		})
+	}
+}
+
+func completeAfterCopiesOfPinnedStorage(t *testing.T, r *rig) {
 	defer r.close()
-	x := r.pinnedArray(pinnedModes[0], 64, 1)
+	x, y := r.pinnedArray(pinnedModes[0], 64, 1), filled(64, 1)
 	defer r.unpin(x)
+	r.run(launch{label: "present", enter: []arg{to(y)}, included: true})
+	defer r.run(launch{label: "absent", exit: []arg{alloc(y)}, included: true})
 	for name, l := range map[string]launch{
-		"enter": {enter: []arg{to(x)}},
-		"exit":  {exit: []arg{alloc(x)}},
+		"enter":                       {enter: []arg{to(x)}},
+		"exit":                        {exit: []arg{alloc(x)}},
+		"kernel that does not use it": {kernel: "read", args: []arg{to(y[:16]), to(x), from(y[16:32])}},
 	} {
 		r.run(launch{label: "region", enter: []arg{alloc(x)}, included: true})
 		r.d.hold()
@@ -247,7 +260,19 @@ func TestPinnedStorageInUseIsBusy(t *testing.T) {
 			busy("a task that waits uses it", "1 tasks use")
 			close(gate)
 			r.taskwait()
+			// A kernel on present storage uses it too: it has to copy it if that has gone when it starts.
+			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			gate = make(chan struct{})
+			r.host("gate", nil, [][]uint32{token}, func() { <-gate })
+			r.run(launch{label: "waits", kernel: "mix", args: []arg{tofrom(x[:16]), to(x[16:32]), to(x[32:48])}, in: [][]uint32{token}})
+			r.run(launch{label: "delete", exit: []arg{{s: x, kind: memory.MapDelete}}, included: true})
+			busy("a kernel that waits uses it", "1 tasks use")
+			close(gate)
+			r.taskwait()
+			r.expect("x", x[:2], 5, 5)
 			r.run(launch{label: "enter", enter: []arg{to(x[:10])}, included: true})
+			r.run(launch{label: "kernel", kernel: "add", args: []arg{tofrom(x[:10])}, constant: 4})
+			r.taskwait()
 			busy("it is mapped", "is mapped")
 			r.run(launch{label: "exit", exit: []arg{from(x[:10])}, included: true})
 			a, err := r.s.WithdrawPinned(sectionOf(x))
@@ -270,9 +295,47 @@ func TestPinnedStorageInUseIsBusy(t *testing.T) {
 	}
 }
 
+// Tasks that are not generated, or not run, leave pinned storage as it was.
+func TestTasksThatAreNotRunGivePinnedStorageBack(t *testing.T) {
+	for _, mode := range pinnedModes {
+		for _, mode.general = range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/general %v", mode.name, mode.general), func(t *testing.T) {
+				r := newRig(t, mode, 1)
+				defer r.close()
+				x := r.pinnedArray(mode, 64, 1)
+				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+				gate, errFails := make(chan struct{}), errors.New("fails")
+				token := array32(1)
+				r.add(&tasks.Task{Label: "fails", Depend: dependOn(nil, [][]uint32{token}), Runner: hostFailure(func() error { <-gate; return errFails })})
+				kernel := launch{label: "not run", kernel: "add", args: []arg{tofrom(x)}, constant: 4, in: [][]uint32{token}}
+				r.run(kernel)
+				invalid := r.region(kernel)
+				invalid.Depend = append(invalid.Depend, tasks.Depend{})
+				if err := r.s.Run(context.Background(), invalid); !errors.Is(err, tasks.ErrInvalidDepend) {
+					t.Errorf("with an invalid depend item: %v", err)
+				}
+				close(gate)
+				if err := r.scope.Wait(context.Background(), nil); !errors.Is(err, errFails) {
+					t.Errorf("got %v", err)
+				}
+				r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+				r.expect("x", x[:2], 1, 1)
+				r.unpin(x)
+			})
+		}
+	}
+}
+
 // Host storage of which only a part is pinned is an error in all constructs that use its bytes.
 func TestHalfPinnedStorageIsAnError(t *testing.T) {
-	r := newRig(t, pinnedModes[0], 1)
+	for _, mode := range pinnedModes {
+		if !mode.driver {
+			t.Run(mode.name, func(t *testing.T) { halfPinned(t, newRig(t, mode, 1)) })
+		}
+	}
+}
+
+func halfPinned(t *testing.T, r *rig) {
 	defer r.close()
 	all := filled(3*1024, 1)
 	x, end := all[1024:2048], all[2000:2100]

@@ -104,7 +104,7 @@ func (r *Region) refused(err error) error {
 
 // add adds the region's task, whose runner is by, to the graph, and runs w. For an included task it waits,
 // with a.
-func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awaited, w *tasks.Work) error {
+func (s *Scheduler) add(ctx context.Context, r *Region, by runner, a *awaited, w *tasks.Work) error {
 	task := tasks.Task{Domain: s.domain, Runner: by}
 	node, err := r.Add(ctx, &task, w, nil)
 	if err != nil {
@@ -123,11 +123,16 @@ func (s *Scheduler) add(ctx context.Context, r *Region, by tasks.Runner, a *awai
 	return err
 }
 
+// runner runs the task of a region.
+type runner interface {
+	tasks.Runner
+	// unpin gives up the allocations that are kept for a task which will not run.
+	unpin()
+}
+
 // discard recycles the runner of a task that is not generated.
-func discard(by tasks.Runner) {
-	if t, ok := by.(*target); ok {
-		t.unpin()
-	}
+func discard(by runner) {
+	by.unpin()
 	by.Recycle()
 }
 

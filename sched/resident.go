@@ -59,10 +59,10 @@ type resident struct {
 	// groups is the number of workgroups, and extent that of invocations.
 	groups [3]uint32
 	extent [3]uint64
-	// few has the items, or many if they are more: see items. many is made for the first of the record's
+	// few has the items, or more.items if they are more: see items. more is made for the first of the record's
 	// tasks that needs it.
 	few  [2]memory.Map
-	many *[residentItems]memory.Map
+	more *residentMore
 	push [residentPush]byte
 
 	// awaited is what the task shares with the construct that waits for it, or nil.
@@ -77,18 +77,34 @@ type resident struct {
 	list *freeResidents
 }
 
+// residentMore is what few resident tasks have.
+type residentMore struct {
+	// items has the items of a task that has more of them than there are in resident.few.
+	items [residentItems]memory.Map
+	// hosts is as entry.hosts of a target.
+	hosts []*PinnedStorage
+}
+
+// moreOf returns the task's residentMore, which it makes.
+func (l *resident) moreOf() *residentMore {
+	if l.more == nil {
+		l.more = new(residentMore)
+	}
+	return l.more
+}
+
 // items returns the task's list items.
 func (l *resident) items() []memory.Map {
 	if int(l.count) <= len(l.few) {
 		return l.few[:l.count]
 	}
-	return l.many[:l.count]
+	return l.more.items[:l.count]
 }
 
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general && !s.memory.HasPinned() &&
+	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general &&
 		kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
@@ -110,10 +126,16 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	}
 	l := s.residents.take(s)
 	l.kernel, l.count = pipelines, uint8(len(r.Enter))
-	if int(l.count) > len(l.few) && l.many == nil {
-		l.many = new([residentItems]memory.Map)
+	if int(l.count) > len(l.few) {
+		l.moreOf()
 	}
 	copy(l.items(), r.Enter)
+	if s.memory.HasPinned() {
+		if err := s.keepPinned(l); err != nil {
+			discard(l)
+			return true, r.refused(err)
+		}
+	}
 	for d := range l.extent {
 		l.extent[d], l.groups[d] = r.Range[d], plan.Calls[0].Count[d]
 	}
@@ -173,6 +195,26 @@ func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (kept *order
 	return s.placeResidentLocked(l, &launch, w), true
 }
 
+// Drop implements tasks.Dropper.
+func (l *resident) Drop(*tasks.Node, error) { l.unpin() }
+
+// unpinLocked gives up the pinned storage that is kept for the task.
+func (l *resident) unpinLocked() {
+	if l.more != nil {
+		unpinHostsLocked(&l.more.hosts)
+	}
+}
+
+// unpin is unpinLocked, without the lock, for a task that will not run.
+func (l *resident) unpin() {
+	if l.more == nil || len(l.more.hosts) == 0 {
+		return
+	}
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	l.unpinLocked()
+}
+
 // Recycle implements tasks.Runner.
 func (l *resident) Recycle() {
 	if l.kernel != nil {
@@ -193,7 +235,7 @@ type residentLaunch struct {
 func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) bool {
 	k := l.kernel
 	l.distinct = 0
-	if s.memory.HasPinned() || s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
+	if s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
 		return false
 	}
 	bindings := k.Bindings()
@@ -239,6 +281,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 // to be done: a construct waits for the task, or the batch is refused.
 func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *tasks.Work) (kept *order.Queue) {
 	n, k := l.node, l.kernel
+	s.followPinnedOfLocked(l.items())
 	for i := range launch.arguments[:launch.used] {
 		a := &launch.arguments[i]
 		a.Follow(&s.order.placing, a.bytes())
@@ -352,6 +395,7 @@ func (l *resident) endLocked(w *tasks.Work) bool {
 	for _, block := range blocks {
 		block.Relinquish()
 	}
+	l.unpinLocked()
 	return true
 }
 
@@ -375,6 +419,9 @@ func (l *resident) becomeTarget() *target {
 	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
 	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
+	if l.more != nil {
+		t.entry.hosts, l.more.hosts = l.more.hosts, t.entry.hosts
+	}
 	s.share(t)
 	if l.watched {
 		l.watch.handTo(t)

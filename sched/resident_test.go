@@ -92,9 +92,13 @@ func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 		"absent read storage": {func(l *launch) { l.args[1] = to(y) }, false},
 		"nothing to do":       {func(l *launch) { l.empty = true }, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		resides := func(t *testing.T, pinned ...[]uint32) {
 			r := newRig(t, memoryModes[1], 1)
 			defer r.close()
+			for _, s := range pinned {
+				r.pin(s)
+				defer r.unpin(s)
+			}
 			r.watches = false
 			r.run(launch{label: "enter", enter: []arg{to(x), to(zero), to(big)}, included: true})
 			r.d.hold()
@@ -114,7 +118,10 @@ func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 			r.d.release()
 			r.taskwait()
 			r.run(launch{label: "exit", exit: []arg{from(x), from(zero), from(big)}, included: true})
-		})
+		}
+		t.Run(name, func(t *testing.T) { resides(t) })
+		t.Run(name+", other storage is pinned", func(t *testing.T) { resides(t, big) })
+		t.Run(name+", its storage is pinned", func(t *testing.T) { resides(t, x, zero) })
 	}
 }
 
@@ -356,11 +363,15 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 		"refusal": func(r *rig) { r.failNext() },
 		"absence": func(r *rig) { r.run(launch{label: "delete", exit: []arg{{s: nil, kind: memory.MapDelete}}}) },
 	} {
-		recycle := func(t *testing.T, watches bool) {
+		recycle := func(t *testing.T, watches, pinned bool) {
 			r := newRig(t, memoryModes[1], 1)
 			defer r.close()
 			r.watches = watches
 			x, y := filled(16, 1), filled(16, 0)
+			if pinned {
+				r.pin(x)
+				defer r.unpin(x)
+			}
 			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 			r.d.hold()
 			end(r)
@@ -387,13 +398,15 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			}
 			for l := range records {
 				checked++
-				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, many: l.many, next: l.next}
+				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, more: l.more, next: l.next}
 				fresh.order.Owner = l
 				if got := *l; !reflect.DeepEqual(got, fresh) {
 					t.Errorf("%+v", got)
 				}
-				if l.many != nil && *l.many != ([residentItems]memory.Map{}) {
-					t.Errorf("it carries over items %+v", *l.many)
+				if l.more != nil {
+					if left := leftoversOf(reflect.ValueOf(l.more).Elem()); len(left) > 0 {
+						t.Errorf("it carries over %v", left)
+					}
 				}
 				if l.watch != nil {
 					if left := leftoversOf(reflect.ValueOf(l.watch).Elem()); len(left) > 0 {
@@ -403,7 +416,9 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			}
 		}
 		for _, watches := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, observed %v", name, watches), func(t *testing.T) { recycle(t, watches) })
+			for _, pinned := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, observed %v, pinned %v", name, watches, pinned), func(t *testing.T) { recycle(t, watches, pinned) })
+			}
 		}
 	}
 	if checked == 0 {

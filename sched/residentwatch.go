@@ -138,9 +138,6 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 	if len(l.node.Predecessors()) > 0 {
 		afterPredecessorsLocked(l.node, &s.order.placing.SyncSet)
 	}
-	if s.memory.HasPinned() {
-		s.followPinnedOfLocked(l.items())
-	}
 	kept := s.placeResidentLocked(l, launch, w)
 	if kept == nil {
 		return
