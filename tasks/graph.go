@@ -280,13 +280,7 @@ func (n *Node) awaitsEventLocked() bool {
 func (n *Node) infoLocked() TaskInfo {
 	i := TaskInfo{
 		ID: n.seq, Parent: n.scope.id, Label: n.label, Domain: n.domain,
-		Included: n.notes.has(included), State: n.phase.state(),
-	}
-	switch {
-	case n.specials().failure != nil:
-		i.Failure = n.special.failure.shown()
-	case n.outcome == dropped && n.failedBy.Load() != nil:
-		i.Failure = n.dependentError(n.failedBy.Load())
+		Included: n.notes.has(included), State: n.phase.state(), Failure: n.failureLocked(),
 	}
 	for k := range n.items {
 		a := &n.items[k]

@@ -26,7 +26,7 @@ func (n *Node) Completed() bool {
 	return n.phase.complete()
 }
 
-// failureLocked returns the failure of a complete task.
+// failureLocked returns the failure of a task, or why it is not run, nil without one.
 func (n *Node) failureLocked() error {
 	switch {
 	case n.specials().failure != nil:

@@ -208,11 +208,8 @@ func (s *Scope) Unpass() {
 func (s *Scope) OnDevice(d Domain) bool {
 	s.lock()
 	defer s.unlock()
-	if s.outer != nil || len(s.exported) > 0 || len(s.family.trails) > 0 {
-		return false // there are tasks of other scopes on which it may depend
-	}
-	if s.failedStorage != nil {
-		return false
+	if s.connectedLocked() || s.failedStorage != nil {
+		return false // it may depend on tasks of other scopes, or on one that has failed
 	}
 	for _, n := range s.children {
 		if !n.phase.complete() && (n.domain != d || !n.phase.onDevice() || n.failedBy.Load() != nil || n.specials().failure != nil) {
