@@ -244,7 +244,7 @@ type outstanding map[Outstanding]int
 // addLocked counts those of the tasks of a scope that are not complete and belong to a group; nil stands for any.
 func (o outstanding) addLocked(nodes []*Node, in *Group) {
 	for _, n := range nodes {
-		if !n.phase.complete() && !n.notes.has(joining) && (in == nil || n.specials().group.within(in)) {
+		if !n.phase.complete() && !n.notes.has(joining) && in.encloses(n.specials().group) {
 			o[Outstanding{Label: n.label, Domain: n.domain, State: n.phase.state(), AwaitsEvent: n.awaitsEventLocked()}]++
 		}
 	}

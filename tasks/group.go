@@ -35,16 +35,6 @@ type Group struct {
 // NewGroup returns a group inside parent, which may be nil.
 func NewGroup(parent *Group) *Group { return &Group{parent: parent} }
 
-// within reports whether g is a group or inside of it.
-func (g *Group) within(outer *Group) bool {
-	for ; g != nil; g = g.parent {
-		if g == outer {
-			return true
-		}
-	}
-	return false
-}
-
 // Cancel drops the tasks of the group that have not started: they count as complete and not as
 // failed (OpenMP 5.2 §11.4, cancel taskgroup).
 func (g *Group) Cancel() { g.cancelled.Store(true) }
