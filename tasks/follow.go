@@ -213,8 +213,21 @@ func (s *Scope) meetLocked(from, n *Node) {
 
 // recordLocked makes a the newest access of its location.
 func (s *Scope) recordLocked(a *access) {
-	a.joinLocked(s)
-	if a.loc == &s.everything {
+	l := a.loc
+	if l.epoch != s.epoch {
+		s.supersedeLocked(l)
+		l.epoch = s.epoch
+		l.unlink()
+		l.link(&s.locations)
+	}
+	if l.cur == nil || a.class == classOut || l.class != a.class {
+		if s.onlookers > 0 {
+			s.retireLocked(l, l.prev)
+		}
+		l.prev, l.cur, l.class = l.cur, nil, a.class
+	}
+	a.push(&l.cur)
+	if l == &s.everything {
 		// Later tasks depend on this one, and so on everything before it.
 		s.epoch++
 		s.everything.epoch = s.epoch

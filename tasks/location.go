@@ -15,7 +15,7 @@ import "unsafe"
 // is empty, prev is too, but for joins, which may stand in the place of a large prev: see JoinSets.
 type location struct {
 	section
-	// chain links locations that share a unit of the index.
+	// next links locations that share a granule of the index, and spare ones.
 	next *location
 
 	cur, prev *access
@@ -160,14 +160,9 @@ func (s *Scope) buryLocked(most int) {
 	}
 }
 
-// evictLocked forgets a location without references.
+// evictLocked forgets a location without references, and keeps its memory for another.
 func (s *Scope) evictLocked(l *location) {
 	l.unlink()
-	s.spareLocked(l)
-}
-
-// spareLocked recycles an unlinked location without references.
-func (s *Scope) spareLocked(l *location) {
 	if !l.tangled {
 		s.unindexLocked(l)
 	}
@@ -200,24 +195,6 @@ func (l *location) unlink() {
 	l.after, l.before = nil, nil
 }
 
-// joinLocked makes a the newest access of its location.
-func (a *access) joinLocked(s *Scope) {
-	l := a.loc
-	if l.epoch != s.epoch {
-		s.supersedeLocked(l)
-		l.epoch = s.epoch
-		l.unlink()
-		l.link(&s.locations)
-	}
-	if l.cur == nil || a.class == classOut || l.class != a.class {
-		if s.onlookers > 0 {
-			s.retireLocked(l, l.prev)
-		}
-		l.prev, l.cur, l.class = l.cur, nil, a.class
-	}
-	a.push(&l.cur)
-}
-
 // supersedeLocked forgets the location's history, because a task that follows all of it is found
 // in other ways.
 func (s *Scope) supersedeLocked(l *location) {
@@ -228,7 +205,7 @@ func (s *Scope) supersedeLocked(l *location) {
 	l.cur, l.prev = nil, nil
 }
 
-// retireLocked moves a set of the location to the older accesses, if there are onlookers.
+// retireLocked moves a set of the location to the older accesses, for the scope's onlookers.
 func (s *Scope) retireLocked(l *location, set *access) {
 	// The newest access of a set comes first.
 	oldest := set

@@ -66,7 +66,10 @@ const minSweep = 64
 
 // entangleLocked moves the history of a location, which no other overlapped so far, into segments.
 func (s *Scope) entangleLocked(l *location) {
-	t := s.tangledLocked()
+	if s.tangle == nil {
+		s.tangle = &tangle{}
+	}
+	t := s.tangle
 	s.unindexLocked(l)
 	l.tangled = true
 	if l.epoch != s.epoch {
@@ -89,14 +92,6 @@ func (s *Scope) entangleLocked(l *location) {
 	} else if l.gave != nil {
 		t.take(l.gave, l)
 	}
-}
-
-// tangledLocked returns the scope's tangle, which it makes if there is none.
-func (s *Scope) tangledLocked() *tangle {
-	if s.tangle == nil {
-		s.tangle = &tangle{}
-	}
-	return s.tangle
 }
 
 // addSegment adds a segment.
