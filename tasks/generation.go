@@ -154,23 +154,5 @@ func (t *tangle) disband() {
 
 // other returns a member other than a with a byte in [start, end), or nil.
 func (g *generation) other(start, end uintptr, a *access) *span[member] {
-	return otherMember(g.members.root, start, end, a)
-}
-
-func otherMember(m *span[member], start, end uintptr, a *access) *span[member] {
-	for m != nil && m.reach > start {
-		if m.left != nil && m.left.reach > start {
-			if found := otherMember(m.left, start, end, a); found != nil {
-				return found
-			}
-		}
-		if m.start >= end {
-			return nil
-		}
-		if m.end > start && m.value.access != a {
-			return m
-		}
-		m = m.right
-	}
-	return nil
+	return g.members.find(start, end, func(m *span[member]) bool { return m.value.access != a })
 }
