@@ -37,13 +37,6 @@ func (n *Node) failureLocked() error {
 	return nil
 }
 
-// Dropped reports whether a complete task that the caller holds was not run.
-func (n *Node) Dropped() bool {
-	n.scope.lock()
-	defer n.scope.unlock()
-	return n.outcome == dropped
-}
-
 // ReportFailure returns err, with which the caller reports the failure that prevented the task from running, and the
 // number of other tasks that were not run because of it. The caller must hold the task, which must be complete.
 // Unless the failure is that of a taskgroup which is not around the task, no wait has to report it again,

@@ -654,7 +654,7 @@ func (h *history) check() error {
 		if done != task.complete || (err != nil) != (task.complete && task.failed) {
 			return fmt.Errorf("%s: complete %v (%v), want %v, failed %v", task.label, done, err, task.complete, task.failed)
 		}
-		if got := task.node.Dropped(); done && got != task.dropped {
+		if got := task.node.wasDropped(); done && got != task.dropped {
 			return fmt.Errorf("%s: dropped %v, want %v", task.label, got, task.dropped)
 		}
 		if task.failed && done && task.root == task.label && task.dropped && !errors.Is(err, errEnded) {

@@ -299,3 +299,10 @@ func (n *Node) failure() error {
 	}
 	return n.failureLocked()
 }
+
+// wasDropped reports whether a complete task was not run.
+func (n *Node) wasDropped() bool {
+	n.scope.lock()
+	defer n.scope.unlock()
+	return n.outcome == dropped
+}
