@@ -295,10 +295,9 @@ func (f *failures) find(root *Error, g *Group) *tally {
 	return t
 }
 
-// unreported returns the tallies that no other wait has reported since.
-func (f *failures) unreported() []*tally {
-	var list []*tally
-	for _, t := range f.list {
+// unreported returns those of the tallies that no wait has reported.
+func unreported(tallies []*tally) (list []*tally) {
+	for _, t := range tallies {
 		if !t.reported.Load() {
 			list = append(list, t)
 		}
@@ -317,14 +316,14 @@ func (f *failures) settle(t *tally) {
 	}
 	f.settled++
 	if 2*f.settled >= len(f.list) {
-		f.list, f.settled = f.unreported(), 0
+		f.list, f.settled = unreported(f.list), 0
 	}
 }
 
 // giveBack adds the tallies that a wait which was given up has not reported, except for those that other waits have returned, or
 // that others in progress will. Of tasks without depend items, those whose failures are alike become one again: the first.
 func (f *failures) giveBack(given *failures, awaited map[*tally]bool) {
-	for _, t := range given.unreported() {
+	for _, t := range unreported(given.list) {
 		if awaited[t] || t.returned {
 			continue
 		}
@@ -424,7 +423,7 @@ func (f *Failures) take(tallies []*tally) {
 
 // Add adds everything in more.
 func (f *Failures) Add(more *Failures) {
-	f.take((&failures{list: more.tallies}).unreported())
+	f.take(unreported(more.tallies))
 	*more = Failures{}
 }
 

@@ -561,7 +561,7 @@ func (n *Node) completeLocked(ready []*Node, w *Work) []*Node {
 		n.departLocked()
 	}
 	if s.trail != nil {
-		s.settledLocked()
+		s.closeTrailLocked()
 	}
 	return ready
 }

@@ -213,13 +213,13 @@ func (t *trail) closeLocked() {
 		s := n.scope
 		s.lingering--
 		n.departLocked()
-		s.settledLocked()
+		s.closeTrailLocked()
 	}
 }
 
-// settledLocked closes the trail to the children of a complete exporting task when no task can
+// closeTrailLocked closes the trail to the children of a complete exporting task when no task can
 // depend on them any more.
-func (s *Scope) settledLocked() {
+func (s *Scope) closeTrailLocked() {
 	if t := s.trail; t != nil && !s.lastingLocked() {
 		s.trail = nil
 		t.closeLocked()

@@ -178,7 +178,7 @@ func (s *Scope) takeFailuresLocked() []*tally {
 	if len(s.failures.list) == 0 {
 		return nil
 	}
-	failed := s.failures.unreported()
+	failed := unreported(s.failures.list)
 	s.failures = failures{}
 	return failed
 }
@@ -226,8 +226,11 @@ func (s *Scope) abandon(wt *waiter) bool {
 func (s *Scope) Settled() bool {
 	s.lock()
 	defer s.unlock()
-	return s.live == 0 && !slices.ContainsFunc(s.failures.list, func(t *tally) bool { return !t.reported.Load() })
+	return s.settledLocked()
 }
+
+// settledLocked is Settled for a caller that holds the lock.
+func (s *Scope) settledLocked() bool { return s.live == 0 && len(unreported(s.failures.list)) == 0 }
 
 // Settle passes on the failures that no wait has reported, for a scope whose region has ended,
 // once every child is complete. It reports whether that is so.
@@ -237,7 +240,7 @@ func (s *Scope) Settle(into *Failures) bool {
 	if s.live == 0 && !s.lastingLocked() {
 		failed = s.takeFailuresLocked()
 	}
-	settled := s.live == 0 && len(s.failures.unreported()) == 0
+	settled := s.settledLocked()
 	s.unlock()
 	into.add(failed)
 	return settled
