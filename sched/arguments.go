@@ -3,6 +3,7 @@ package sched
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/allocation"
@@ -98,12 +99,9 @@ func (d *dispatch) release() {
 func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 	for i := range t.Buffers {
 		b := &t.Buffers[i]
-		if b.Map >= 0 {
+		withoutElements := b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd
+		if b.Map >= 0 || withoutElements {
 			t.dispatch.targets = append(t.dispatch.targets, argument{})
-			continue
-		}
-		if b.Pointer.IsNil() && b.Size == 0 && !b.ToEnd {
-			t.dispatch.targets = append(t.dispatch.targets, argument{}) // a slice without elements
 			continue
 		}
 		m, at, err := s.pointers.Find(b.Pointer, b.Size)
@@ -188,13 +186,18 @@ func (t *target) buffers() int {
 	return len(t.Enter)
 }
 
+// buffer returns the kernel's k-th buffer argument.
+func (t *target) buffer(k int) Buffer {
+	if t.dispatch.explicit {
+		return t.Buffers[k]
+	}
+	return Buffer{Map: k}
+}
+
 // bufferSize returns the size of a buffer argument in bytes. The size of an argument that goes to the
 // end of its block is not known before the task enters; it counts as large enough.
 func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
-	if !t.dispatch.explicit {
-		return t.Enter[k].StorageSize()
-	}
-	b := &t.Buffers[k]
+	b := t.buffer(k)
 	switch {
 	case b.Map < 0 && b.ToEnd:
 		return min(b.Size, uint64(p.Limits.MaxStorageBufferRange))
@@ -218,7 +221,6 @@ func (s *Scheduler) bindLocked(t *target) error {
 	if t.Kernel == nil {
 		return nil
 	}
-	props := s.props
 	for k := range t.Kernel.Bindings() {
 		if !t.Kernel.Bindings()[k].Used {
 			continue
@@ -227,7 +229,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 		if err != nil {
 			return err
 		}
-		r, err := a.bindLocked(t.Kernel, k, props, t.dispatch.push)
+		r, err := a.bindLocked(t.Kernel, k, s.props, t.dispatch.push)
 		if err != nil {
 			return err
 		}
@@ -259,11 +261,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 
 // argumentLocked returns the storage for the k-th binding.
 func (t *target) argumentLocked(k int) (argument, error) {
-	b := Buffer{Map: k}
-	if t.dispatch.explicit {
-		b = t.Buffers[k]
-	}
-	readOnly := t.Kernel.Bindings()[k].ReadOnly
+	b, readOnly := t.buffer(k), t.Kernel.Bindings()[k].ReadOnly
 	if b.Map < 0 {
 		a := t.dispatch.targets[k]
 		a.readOnly, a.toEnd = readOnly, b.ToEnd
@@ -287,10 +285,5 @@ func (t *target) argumentLocked(k int) (argument, error) {
 
 // bound reports whether a binding names the item.
 func (t *target) bound(item int) bool {
-	for k := range t.Buffers {
-		if t.Buffers[k].Map == item {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Buffers, func(b Buffer) bool { return b.Map == item })
 }

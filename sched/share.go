@@ -57,7 +57,7 @@ func (s *Scheduler) canShare(t *target, item int) bool {
 	}
 	bound, readOnly := false, true
 	for k := range t.Kernel.Bindings() {
-		if !t.Kernel.Bindings()[k].Used || t.bufferItem(k) != item {
+		if !t.Kernel.Bindings()[k].Used || t.buffer(k).Map != item {
 			continue
 		}
 		b := &t.Kernel.Bindings()[k]
@@ -80,7 +80,7 @@ func (t *target) reachedOtherwise(item int) bool {
 		}
 		readOnly := false
 		for k := range t.Kernel.Bindings() {
-			if b := &t.Kernel.Bindings()[k]; b.Used && t.bufferItem(k) == i {
+			if b := &t.Kernel.Bindings()[k]; b.Used && t.buffer(k).Map == i {
 				if !b.ReadOnly {
 					return true
 				}
@@ -92,12 +92,4 @@ func (t *target) reachedOtherwise(item int) bool {
 		}
 	}
 	return false
-}
-
-// bufferItem returns the item of Enter that the k-th binding is bound to, or -1.
-func (t *target) bufferItem(k int) int {
-	if t.dispatch.explicit {
-		return t.Buffers[k].Map
-	}
-	return k
 }
