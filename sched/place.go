@@ -90,9 +90,8 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 	}
 	s.order.placing.SetAll(&t.order.After)
 	for i := range t.dispatch.arguments {
-		if a := &t.dispatch.arguments[i]; a.Allocation != nil {
-			a.Allocation.Follow(&s.order.placing, a.bytes())
-		}
+		a := &t.dispatch.arguments[i]
+		a.Follow(&s.order.placing, a.bytes())
 	}
 	compound := t.dispatch.compound
 	var launch order.Launch
@@ -124,9 +123,7 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		s.order.CountDispatches(q, len(t.dispatch.plan.Calls), launch)
 	}
 	for i := range t.dispatch.arguments {
-		if a := &t.dispatch.arguments[i]; a.Allocation != nil {
-			a.usedLocked(at)
-		}
+		t.dispatch.arguments[i].usedLocked(at)
 	}
 	t.order.Placed(at)
 	return true, nil
