@@ -218,7 +218,7 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 		if l != nil {
 			in.rest, l.next = l.next, nil
 			in.size.Add(-1)
-		} else if l = s.nextResident(w); l == nil {
+		} else if l = s.takeResident(w); l == nil {
 			break
 		}
 		n := l.node
@@ -233,28 +233,25 @@ func (s *Scheduler) startSomeLocked(w *tasks.Work) (started int) {
 	return started
 }
 
-// nextResident takes the next task from w if that is a resident task of this device which can start without a function
+// takeResident takes the next task from w if that is a resident task of this device which can start without a function
 // of the program being called, and returns nil otherwise.
-func (s *Scheduler) nextResident(w *tasks.Work) *resident {
-	l, n := s.residentNext(w)
+func (s *Scheduler) takeResident(w *tasks.Work) *resident {
+	l := s.nextResident(w)
 	if l == nil || l.observesRun() {
 		return nil
 	}
-	w.Take()
-	l.node = n
+	l.node = w.Take()
 	return l
 }
 
-// residentNext returns the next task in w if that is a resident task of this device, and nil otherwise.
-func (s *Scheduler) residentNext(w *tasks.Work) (*resident, *tasks.Node) {
-	n := w.Next()
-	if n == nil {
-		return nil, nil
+// nextResident returns the next task in w if that is a resident task of this device, and nil otherwise.
+func (s *Scheduler) nextResident(w *tasks.Work) *resident {
+	if n := w.Next(); n != nil {
+		if l, ok := n.Runner().(*resident); ok && l.s == s {
+			return l
+		}
 	}
-	if l, ok := n.Runner().(*resident); ok && l.s == s {
-		return l, n
-	}
-	return nil, nil
+	return nil
 }
 
 // noticeLocked finds out what the device has done, and closes the batches that are due.

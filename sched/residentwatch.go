@@ -143,7 +143,7 @@ func (s *Scheduler) placeWatched(l *resident, launch *residentLaunch, err error,
 		return
 	}
 	// What has become ready together is given to the device together, unless observers take long.
-	if next, _ := s.residentNext(w); next != nil {
+	if s.nextResident(w) != nil {
 		s.releaseLater()
 	} else {
 		s.flushLocked(kept, order.Gather, w)

@@ -92,8 +92,11 @@ func (w *Work) Next() *Node {
 	return n
 }
 
-// Take removes the task that Next has returned. The caller starts it in place of its runner.
-func (w *Work) Take() { w.take() }
+// Take removes the task that Next has returned, and returns it. The caller starts it in place of its runner.
+func (w *Work) Take() *Node {
+	n, _, _ := w.take()
+	return n
+}
 
 // take removes the first step.
 func (w *Work) take() (n *Node, call func(*Work), again bool) {
