@@ -68,9 +68,8 @@ func (s *Scheduler) Postpone(n *tasks.Node) bool {
 // have written any of it.
 func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 	t := s.takeOver(n)
-	t.node = n
 	s.mu.Lock()
-	q, err := s.orderLocked(t, n, f, w)
+	q, err := s.orderLocked(t, f, w)
 	if err != nil {
 		s.unlockLocked(w)
 		return err
@@ -81,14 +80,14 @@ func (s *Scheduler) Order(n *tasks.Node, f Foreign, w *tasks.Work) error {
 
 // orderLocked places the task of Order on a queue, whose pending batch is to be submitted. After an error the
 // task has ended.
-func (s *Scheduler) orderLocked(t *target, n *tasks.Node, f Foreign, w *tasks.Work) (*order.Queue, error) {
+func (s *Scheduler) orderLocked(t *target, f Foreign, w *tasks.Work) (*order.Queue, error) {
 	if err := s.refusalLocked(); err != nil {
-		w.Defer(func(w *tasks.Work) { construct.Complete(n, err, w) })
+		w.Defer(func(w *tasks.Work) { construct.Complete(t.node, err, w) })
 		return nil, err
 	}
 	t.to(taskEntered)
 	s.life.live++
-	afterPredecessorsLocked(n, &t.order.After)
+	afterPredecessorsLocked(t.node, &t.order.After)
 	s.order.placing.SetAll(&t.order.After)
 	q := s.order.AnyQueue(&s.order.placing)
 	var err error
@@ -114,7 +113,7 @@ func (s *Scheduler) orderLocked(t *target, n *tasks.Node, f Foreign, w *tasks.Wo
 		s.wroteExportedLocked(t.order.At)
 	}
 	t.to(taskPlaced)
-	n.Placed(w)
+	t.node.Placed(w)
 	return q, nil
 }
 
@@ -138,7 +137,7 @@ func (s *Scheduler) Export(host memory.Section) (vk.BufferRange, uint64, error) 
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: %s is mapped as an image, to which only a device pointer leads", memory.ErrPartialOverlap, block.Section)
 	}
 	m := stateOf(block).Allocation
-	return s.export(m, blockAt(block)+offset, host.Size)
+	return s.exportLocked(m, blockAt(block)+offset, host.Size)
 }
 
 // ExportPointer is Export for the size bytes to which a pointer points, or for all up to the end of the allocation if size
@@ -156,12 +155,12 @@ func (s *Scheduler) ExportPointer(p Pointer, size uint64) (vk.BufferRange, uint6
 	if size == 0 {
 		size = m.Size - offset
 	}
-	return s.export(m, offset, size)
+	return s.exportLocked(m, offset, size)
 }
 
-// export returns a range of the bytes of an allocation, with its device address, and counts the
+// exportLocked returns a range of the bytes of an allocation, with its device address, and counts the
 // allocation as exported.
-func (s *Scheduler) export(m *allocation.Allocation, offset, size uint64) (vk.BufferRange, uint64, error) {
+func (s *Scheduler) exportLocked(m *allocation.Allocation, offset, size uint64) (vk.BufferRange, uint64, error) {
 	if size == 0 {
 		return vk.BufferRange{}, 0, fmt.Errorf("%w: no bytes, %d into %s", ErrInvalidPointer, offset, m.Describe())
 	}

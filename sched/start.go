@@ -25,6 +25,7 @@ func (s *Scheduler) takeOver(n *tasks.Node) *target {
 		t.observe(by)
 	}
 	n.Hand(t)
+	t.node = n
 	return t
 }
 
