@@ -73,7 +73,8 @@ func (s *Scheduler) enterLocked(t *target, w *tasks.Work) error {
 		err = s.planTransfersLocked(t)
 	}
 	if err != nil {
-		s.releaseLocked(t, w)
+		s.beginReleaseLocked(t)
+		s.endExitLocked(t, w)
 		t.transfers.FreeStaging(&s.transfers, &t.order.Used)
 		t.transfers.Undo()
 		t.unpinFromLocked(pinned)
@@ -265,12 +266,6 @@ func (s *Scheduler) waitUntilFilledLocked(t *target, state *blockState) {
 		s.presence.filling.Wait()
 		s.presence.fillWaiters--
 	}
-}
-
-// releaseLocked undoes the counts of enterLocked, without any copy.
-func (s *Scheduler) releaseLocked(t *target, w *tasks.Work) {
-	s.beginReleaseLocked(t)
-	s.endExitLocked(t, w)
 }
 
 // beginReleaseLocked begins an exit that gives back what enterLocked has counted, and copies nothing.

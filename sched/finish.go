@@ -69,13 +69,13 @@ func (s *Scheduler) finish(t *target, w *tasks.Work) {
 		}
 		t.to(taskExiting)
 		late, err := s.planExitLocked(t, w)
-		if err == nil && t.traits.has(observedOps) {
-			s.observeExitLocked(t)
-		}
 		if err != nil {
 			s.endLocked(t, err, w)
 			s.unlockLocked(w)
 			return
+		}
+		if t.traits.has(observedOps) {
+			s.observeExitLocked(t)
 		}
 		if late {
 			s.flushLocked(s.order.Of(t.order.At), order.AtOnce, w)
