@@ -322,7 +322,7 @@ func (a *argument) storage() compoundStorage {
 func (c *Compound) launch() order.Launch { return order.Launch{Invocations: c.invocations} }
 
 // placeLocked adds the commands to a level of the pending batch of a queue.
-func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *vk.Stream) error {
+func (c *Compound) placeLocked(q *order.Queue, t *target, stream *vk.Stream) error {
 	// Another task can have encoded them for other storage since this one has entered.
 	if err := c.encodeLocked(t); err != nil {
 		return err
@@ -334,7 +334,7 @@ func (c *Compound) placeLocked(s *Scheduler, q *order.Queue, t *target, stream *
 	} else {
 		stream.Append(&c.commands)
 	}
-	s.order.CountDispatches(q, len(c.launches), c.launch())
-	s.order.CountBarriers(q, c.barriers)
+	c.s.order.CountDispatches(q, len(c.launches), c.launch())
+	c.s.order.CountBarriers(q, c.barriers)
 	return nil
 }

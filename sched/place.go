@@ -93,40 +93,45 @@ func (s *Scheduler) placeKernelLocked(t *target, w *tasks.Work) (placed bool, er
 		a := &t.dispatch.arguments[i]
 		a.Follow(&s.order.placing, a.bytes())
 	}
-	compound := t.dispatch.compound
-	var launch order.Launch
-	if compound != nil {
-		launch = compound.launch()
-	} else {
-		launch = order.Launch{Invocations: t.Range[0] * t.Range[1] * t.Range[2], Bounded: t.dispatch.kernel.Bounded()}
-	}
-	q := s.order.KernelQueue(&s.order.placing, launch)
+	q := s.order.KernelQueue(&s.order.placing, t.launch())
 	b, at, err := s.beginLocked(q, w)
 	if err != nil {
 		return false, err
 	}
-	stream := b.Level(at.Level)
-	if compound != nil {
-		if err := compound.placeLocked(s, q, t, stream); err != nil {
+	if c := t.dispatch.compound; c != nil {
+		if err := c.placeLocked(q, t, b.Level(at.Level)); err != nil {
 			return false, err
 		}
-	}
-	for _, c := range t.dispatch.plan.Calls {
-		timed := t.TimeLocked(q, at.Level, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
-		stream.Dispatch(t.dispatch.pipeline, t.dispatch.ranges, t.dispatch.push, c.Base, c.Count)
-		if t.dispatch.plan.Fold == 0 {
-			s.mergeLocked(stream, t.dispatch.kernel, 1)
-		}
-		timed.End(stream, vk.StageCompute)
-	}
-	if compound == nil {
-		s.order.CountDispatches(q, len(t.dispatch.plan.Calls), launch)
+	} else {
+		t.dispatchLocked(q, at.Level, b.Level(at.Level))
 	}
 	for i := range t.dispatch.arguments {
 		t.dispatch.arguments[i].usedLocked(at)
 	}
 	t.order.Placed(at)
 	return true, nil
+}
+
+// launch returns what is known beforehand of how long the task's kernel takes.
+func (t *target) launch() order.Launch {
+	if c := t.dispatch.compound; c != nil {
+		return c.launch()
+	}
+	return order.Launch{Invocations: t.Range[0] * t.Range[1] * t.Range[2], Bounded: t.dispatch.kernel.Bounded()}
+}
+
+// dispatchLocked adds the dispatches of the task's kernel to a level of the pending batch of a queue.
+func (t *target) dispatchLocked(q *order.Queue, level int32, stream *vk.Stream) {
+	d := &t.dispatch
+	for _, c := range d.plan.Calls {
+		timed := t.TimeLocked(q, level, t.submitOp(), uint64(c.Count[0])*uint64(c.Count[1])*uint64(c.Count[2]))
+		stream.Dispatch(d.pipeline, d.ranges, d.push, c.Base, c.Count)
+		if d.plan.Fold == 0 {
+			t.s.mergeLocked(stream, d.kernel, 1)
+		}
+		timed.End(stream, vk.StageCompute)
+	}
+	t.s.order.CountDispatches(q, len(d.plan.Calls), t.launch())
 }
 
 // placeHostReadsLocked has the batch of the task's last command end with a barrier to the host, if the
