@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"errors"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/mutant"
@@ -230,19 +229,6 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		}
 	}
 	return nil
-}
-
-// touchedLocked returns a block that shares bytes with the section, or nil.
-func (s *Scheduler) touchedLocked(section memory.Section) *memory.Present {
-	block, _, err := s.presence.table.Lookup(section)
-	if err == nil {
-		return block
-	}
-	var overlap *memory.OverlapError
-	if errors.As(err, &overlap) {
-		block, _, _ = s.presence.table.Lookup(overlap.With)
-	}
-	return block
 }
 
 // leaves reports whether t's exit has an item that shares bytes with the section.

@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"math"
-
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -149,35 +147,9 @@ func onlyCounts(m *memory.Map, exit bool) bool {
 	return m.Share != memory.ShareMust && m.Type.Enters()
 }
 
-// stayingLocked returns the block in which the item lies, and where, if the block is present and stays
-// so: besides the tasks in flight, more than the given number of constructs refer to it, and nothing is
-// about to copy or remove it. Otherwise it returns nil.
-func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
-	block, offset = s.keptLocked(m, others)
-	if block == nil || m.Size == 0 || !stateOf(block).quiet() {
-		return nil, 0
-	}
-	return block, offset
-}
-
 // pinnedInUseLocked reports whether a section lies in pinned storage that copies in flight use, which a
 // construct that maps the section comes after, or has a part that is pinned.
 func (s *Scheduler) pinnedInUseLocked(section memory.Section) bool {
 	a, err := s.memory.FindPinned(section)
 	return err != nil || a != nil && !a.Idle()
-}
-
-// keptLocked returns the block in which the item lies, and where, if no exit has begun to remove the block and more than
-// the given number of constructs refer to it besides the tasks in flight. Otherwise it returns nil.
-func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
-	block, offset, err := s.presence.table.Lookup(m.Section)
-	if err != nil || block == nil || block.Exiting() {
-		return nil, 0
-	}
-	count, infinite := block.Count()
-	state := stateOf(block)
-	if !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
-		return nil, 0
-	}
-	return block, offset
 }

@@ -160,3 +160,15 @@ func (s *Scheduler) HostAddress(p Pointer, size uint64) (address uintptr, ok boo
 	}
 	return m.HostAddress(offset), true
 }
+
+// Extent returns the pointer to the first byte of the allocation into which p points, and its size.
+// Exclusive says that Allocate has returned it, and that it is not associated with host storage.
+func (s *Scheduler) Extent(p Pointer) (first Pointer, size uint64, exclusive bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, _, err := s.pointers.Find(p, 0)
+	if err != nil {
+		return Pointer{}, 0, false, err
+	}
+	return s.pointers.To(m), m.Size, m.Origin == allocation.Allocated && m.Associations() == 0, nil
+}

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"errors"
+	"math"
 	"sync"
 
 	"github.com/vkomp/vkomp/memory"
@@ -42,3 +44,68 @@ type presence struct {
 
 // vacant reports whether a task in flight has an exit that finds a block absent, or may.
 func (p *presence) vacant() bool { return len(p.absentExits) > 0 || p.orphans > 0 }
+
+// Block is host storage that has corresponding storage.
+type Block struct {
+	// Host is the host's side of the block.
+	Host memory.Section
+	// Count is the reference count. Infinite says that there is none, and Shared that both sides are the
+	// same storage.
+	Count            uint32
+	Infinite, Shared bool
+}
+
+// Blocks returns the storage blocks that are present, in ascending order of address. On a device that is
+// lost there are none.
+func (s *Scheduler) Blocks() (blocks []Block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loss.err != nil {
+		return nil
+	}
+	for p := range s.presence.table.All() {
+		b := Block{Host: p.Section, Shared: p.Shared}
+		b.Count, b.Infinite = p.Count()
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// touchedLocked returns a block that shares bytes with the section, or nil.
+func (s *Scheduler) touchedLocked(section memory.Section) *memory.Present {
+	block, _, err := s.presence.table.Lookup(section)
+	if err == nil {
+		return block
+	}
+	var overlap *memory.OverlapError
+	if errors.As(err, &overlap) {
+		block, _, _ = s.presence.table.Lookup(overlap.With)
+	}
+	return block
+}
+
+// keptLocked returns the block in which the item lies, and where, if no exit has begun to remove the block and more than
+// the given number of constructs refer to it besides the tasks in flight. Otherwise it returns nil.
+func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
+	block, offset, err := s.presence.table.Lookup(m.Section)
+	if err != nil || block == nil || block.Exiting() {
+		return nil, 0
+	}
+	count, infinite := block.Count()
+	state := stateOf(block)
+	if !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
+		return nil, 0
+	}
+	return block, offset
+}
+
+// stayingLocked returns the block in which the item lies, and where, if the block is present and stays
+// so: besides the tasks in flight, more than the given number of constructs refer to it, and nothing is
+// about to copy or remove it. Otherwise it returns nil.
+func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
+	block, offset = s.keptLocked(m, others)
+	if block == nil || m.Size == 0 || !stateOf(block).quiet() {
+		return nil, 0
+	}
+	return block, offset
+}

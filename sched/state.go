@@ -74,28 +74,3 @@ func (st taskState) entered() bool { return st >= taskEntered && st < taskComple
 
 // exiting reports whether the exit of the task's maps has begun and is not over.
 func (st taskState) exiting() bool { return st == taskExiting || st == taskLate }
-
-// hearing is what the observer of a task has heard of it.
-type hearing uint8
-
-const (
-	heardNothing hearing = iota
-	// heardBegin: Begin was called.
-	heardBegin
-	// heardEnd: End was called or is about to be, and the observer knows of the storage that is
-	// freed by the task.
-	heardEnd
-)
-
-// traits are properties of a target that are set before its task is added and then stay the same.
-// They are read without a lock.
-type traits uint8
-
-const (
-	// observedRun: its observer hears of the task's beginning and end.
-	observedRun traits = 1 << iota
-	// observedOps: its observer hears of what the task does.
-	observedOps
-)
-
-func (k traits) has(some traits) bool { return k&some != 0 }
