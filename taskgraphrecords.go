@@ -39,7 +39,7 @@ type taskgraphRecord struct {
 	used uint64
 	// bound are the parameters with their values when the record was made.
 	bound *bindings
-	// turn is a semaphore: a replay has sent a token to it, and then uses constructs, which do not
+	// turn is a semaphore: see takeTurn. Who has sent a token to it uses constructs, which do not
 	// change otherwise once the record is made.
 	turn       chan struct{}
 	constructs []recorded
@@ -200,16 +200,10 @@ func (rt *Runtime) forgetRecords() {
 // replay generates the tasks of the recorded constructs.
 func (r *taskgraphRecord) replay(ctx context.Context, bound *bindings) error {
 	rt := r.rt
-	select {
-	case r.turn <- struct{}{}:
-	default:
-		select {
-		case r.turn <- struct{}{}:
-		case <-ctx.Done():
-			return rt.failure(ctx, context.Cause(ctx))
-		}
+	if err := r.takeTurn(ctx); err != nil {
+		return rt.failure(ctx, err)
 	}
-	defer func() { <-r.turn }()
+	defer r.endTurn()
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	bound = bound.ordered(r.bound)
@@ -220,3 +214,21 @@ func (r *taskgraphRecord) replay(ctx context.Context, bound *bindings) error {
 	}
 	return nil
 }
+
+// takeTurn waits until no other goroutine uses the constructs, or ctx ends, whose cause it returns then. endTurn is called when
+// the caller no longer uses them.
+func (r *taskgraphRecord) takeTurn(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *taskgraphRecord) endTurn() { <-r.turn }

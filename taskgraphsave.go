@@ -94,12 +94,10 @@ func (r *TaskgraphRecords) find(rt *Runtime, id int, bound *bindings) *taskgraph
 // describe returns the constructs of the record with their storage.
 func (r *taskgraphRecord) describe(ctx context.Context, bound *bindings) (*saving, error) {
 	rt := r.rt
-	select {
-	case r.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := r.takeTurn(ctx); err != nil {
+		return nil, err
 	}
-	defer func() { <-r.turn }()
+	defer r.endTurn()
 	defer rt.using.leave(rt.using.enter())
 	c := rt.current(ctx)
 	s := &saving{rt: rt, c: &c, bound: bound.ordered(r.bound), graph: &savedGraph{Version: savedVersion}}
