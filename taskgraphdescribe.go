@@ -59,10 +59,7 @@ func (s *saving) evaluate(construct recorded) error {
 		s.bound.moveDepends(r.depend, r.places)
 		found.Kind, found.depend = savedTaskwait, slices.Clone(r.depend)
 	case *recordedRoutine:
-		s.bound.moveDepends(r.depend, r.itemPlaces)
-		for _, p := range r.endPlaces {
-			s.bound.movePointer(&r.ends[p.item], p)
-		}
+		r.move(s.bound)
 		found.Kind, found.Label, found.ends, found.depend = savedMemcpy, r.label, r.ends, slices.Clone(r.depend)
 		err = found.routine(r)
 	case *recordedTask:
@@ -164,7 +161,7 @@ func (s *saving) gather() {
 		s.merge()
 		before := len(s.sections)
 		for _, d := range s.devices {
-			for _, b := range s.blocks(d) {
+			for _, b := range d.blocks() {
 				if s.touches(b.Host) && s.place(b.Host).Storage < 0 {
 					s.name(b.Host)
 				}
@@ -174,21 +171,24 @@ func (s *saving) gather() {
 			break
 		}
 	}
-	for i, of := range s.storage {
-		s.graph.Storage = append(s.graph.Storage, savedStorage{Size: of.Size, Align: uint64(s.storage[i].Start() % savedAlign)})
+	for _, of := range s.storage {
+		s.graph.Storage = append(s.graph.Storage, savedStorage{Size: of.Size, Align: uint64(of.Start() % savedAlign)})
 	}
 }
 
 // name adds storage that a construct names. That of a slice without elements is only named where
 // something is present.
 func (s *saving) name(of memory.Section) {
-	if of.Ptr != nil && of.Size > 0 {
+	switch {
+	case of.Ptr == nil:
+		return
+	case of.Size > 0:
 		s.sections = append(s.sections, of)
 		return
 	}
 	for _, d := range s.devices {
-		for _, b := range s.blocks(d) {
-			if of.Ptr != nil && b.Host.Start() <= of.Start() && of.Start() < b.Host.End() && s.place(b.Host).Storage < 0 {
+		for _, b := range d.blocks() {
+			if b.Host.Start() <= of.Start() && of.Start() < b.Host.End() && s.place(b.Host).Storage < 0 {
 				s.sections = append(s.sections, b.Host)
 			}
 		}
@@ -228,7 +228,7 @@ func itself(s *memory.Section) memory.Section { return *s }
 // present describes the blocks that are present before the replay.
 func (s *saving) present() error {
 	for i, d := range s.devices {
-		for _, b := range s.blocks(d) {
+		for _, b := range d.blocks() {
 			at := s.place(b.Host)
 			switch {
 			case at.Storage < 0:

@@ -158,7 +158,7 @@ type savedDepend struct {
 	savedPlace
 }
 
-// entry is an entry of the archive besides graph.json. size is what graph.json says of it.
+// savedEntry is an entry of the archive besides graph.json. size is what graph.json says of it.
 type savedEntry struct {
 	name  string
 	bytes *[]byte

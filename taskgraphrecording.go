@@ -328,11 +328,16 @@ func (r *recording) routine(of *routine, dst, src *DevicePtr) (*recordedRoutine,
 	return kept, nil
 }
 
-func (k *recordedRoutine) replay(ctx context.Context, c *current, bound *bindings) error {
+// move makes the ends and the items that belong to parameters those of the parameters' values.
+func (k *recordedRoutine) move(bound *bindings) {
 	for _, p := range k.endPlaces {
 		bound.movePointer(&k.ends[p.item], p)
 	}
 	bound.moveDepends(k.depend, k.itemPlaces)
+}
+
+func (k *recordedRoutine) replay(ctx context.Context, c *current, bound *bindings) error {
+	k.move(bound)
 	r := newRoutine(c.rt, k.label)
 	r.form, r.rows, r.value, r.fills = k.form, k.rows, k.value, k.fills
 	if err := r.between(&k.ends[0], &k.ends[1]); err != nil {

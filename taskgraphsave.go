@@ -177,7 +177,7 @@ func (s *saving) takeNew(ctx context.Context) error {
 		known[savedSection{b.Device, s.section(&b.savedPlace)}] = true
 	}
 	for i, d := range s.devices {
-		for _, b := range s.blocks(d) {
+		for _, b := range d.blocks() {
 			at := s.place(b.Host)
 			if at.Storage < 0 || known[savedSection{i, b.Host}] {
 				continue
@@ -237,8 +237,8 @@ func (s *saving) deviceOf(d *device) int {
 	return len(s.devices) - 1
 }
 
-// blocks returns what is present on a device.
-func (s *saving) blocks(d Device) []sched.Block {
+// blocks returns what is present on the device, which is nothing if the device is lost.
+func (d Device) blocks() []sched.Block {
 	if opened := d.d.opened(); opened != nil {
 		return opened.Blocks()
 	}

@@ -345,13 +345,9 @@ func (r *savedRun) unmap(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mapped returns what of the run's storage is present on a device, which is nothing where the device is lost.
+// mapped returns what of the run's storage is present on a device.
 func (r *savedRun) mapped(d Device) []sched.Block {
-	opened := d.d.opened()
-	if opened == nil || opened.Lost() != nil {
-		return nil
-	}
-	return slices.DeleteFunc(opened.Blocks(), func(b sched.Block) bool {
+	return slices.DeleteFunc(d.blocks(), func(b sched.Block) bool {
 		_, found := overlapping(r.sections, itself, b.Host)
 		return len(found) == 0
 	})
