@@ -9,6 +9,32 @@ import (
 	"github.com/vkomp/vkomp/tasks"
 )
 
+// check returns an error unless all that the graph refers to is there.
+func (g *savedGraph) check() error {
+	for i := range g.Storage {
+		if g.Storage[i].Align >= savedAlign {
+			return fmt.Errorf("storage %d: its alignment is not less than %d", i, savedAlign)
+		}
+	}
+	for i := range g.Present {
+		b := &g.Present[i]
+		if !in(b.Device, len(g.Devices)) || !g.has(&b.savedPlace) || b.Size == 0 || b.Count > savedCounts || b.Infinite && b.Count > 0 || b.absent() && b.Gone {
+			return fmt.Errorf("present block %d is not valid", i)
+		}
+	}
+	for i := range g.Memory {
+		if m := &g.Memory[i]; !in(m.Device, len(g.Devices)) || m.Size == 0 {
+			return fmt.Errorf("memory %d is not valid", i)
+		}
+	}
+	for i := range g.Constructs {
+		if err := g.checkConstruct(&g.Constructs[i]); err != nil {
+			return fmt.Errorf("construct %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
 // checkConstruct returns an error unless all that the construct refers to is in the graph. What it asks
 // for can still be wrong, as in a program: then the construct returns an error when it is run.
 func (g *savedGraph) checkConstruct(c *savedConstruct) error {
@@ -67,4 +93,26 @@ func (g *savedGraph) valid(i *savedItem) bool {
 		return g.points(i.Memory) && i.Size <= math.MaxInt
 	}
 	return g.has(&i.savedPlace) && in(i.Type, int(memory.MapDelete)+1) && in(i.Presence, int(memory.IfPresent)+1)
+}
+
+// savedCounts is the largest reference count that a file can have.
+const savedCounts = 1024
+
+func in(i, n int) bool { return i >= 0 && i < n }
+
+// has reports whether the place is in the graph's storage.
+func (g *savedGraph) has(p *savedPlace) bool {
+	if p.Storage == -1 {
+		return p.Offset == 0 && p.Size == 0
+	}
+	if !in(p.Storage, len(g.Storage)) {
+		return false
+	}
+	all := g.Storage[p.Storage].Size
+	return p.Offset <= all && p.Size <= all-p.Offset
+}
+
+// points reports whether the pointer is one into the graph's memory.
+func (g *savedGraph) points(p *savedPointer) bool {
+	return in(p.Memory, len(g.Memory)) && p.Offset <= g.Memory[p.Memory].Size
 }

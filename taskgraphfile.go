@@ -158,6 +158,43 @@ type savedDepend struct {
 	savedPlace
 }
 
+// savedList is a list in graph.json. In a file that is not trusted an element could take two bytes of text and
+// hundreds of memory: {}. So it is refused if its text is shorter than that of any element which SaveTaskgraph writes.
+type savedList[T any] []T
+
+// leastElement is the least size of an element in bytes where all fields can be absent.
+const leastElement = 16
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *savedList[T]) UnmarshalJSON(text []byte) error {
+	*l = nil
+	if string(text) == "null" {
+		return nil
+	}
+	var zero T
+	shortest, err := json.Marshal(&zero)
+	if err != nil {
+		return err
+	}
+	least := int64(max(len(shortest), leastElement))
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return fmt.Errorf("%.20s is no list", text)
+	}
+	for d.More() {
+		from := d.InputOffset()
+		var element T
+		if err := d.Decode(&element); err != nil {
+			return err
+		}
+		if d.InputOffset()-from < least {
+			return fmt.Errorf("%s is no element of such a list", bytes.TrimLeft(text[from:d.InputOffset()], ", \n"))
+		}
+		*l = append(*l, element)
+	}
+	return nil
+}
+
 // savedEntry is an entry of the archive besides graph.json. size is what graph.json says of it.
 type savedEntry struct {
 	name  string
@@ -306,52 +343,4 @@ func (g *savedGraph) read(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("there is a further entry %q", files[0].Name)
 	}
 	return g.check()
-}
-
-// check returns an error unless all that the graph refers to is there.
-func (g *savedGraph) check() error {
-	for i := range g.Storage {
-		if g.Storage[i].Align >= savedAlign {
-			return fmt.Errorf("storage %d: its alignment is not less than %d", i, savedAlign)
-		}
-	}
-	for i := range g.Present {
-		b := &g.Present[i]
-		if !in(b.Device, len(g.Devices)) || !g.has(&b.savedPlace) || b.Size == 0 || b.Count > savedCounts || b.Infinite && b.Count > 0 || b.absent() && b.Gone {
-			return fmt.Errorf("present block %d is not valid", i)
-		}
-	}
-	for i := range g.Memory {
-		if m := &g.Memory[i]; !in(m.Device, len(g.Devices)) || m.Size == 0 {
-			return fmt.Errorf("memory %d is not valid", i)
-		}
-	}
-	for i := range g.Constructs {
-		if err := g.checkConstruct(&g.Constructs[i]); err != nil {
-			return fmt.Errorf("construct %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-// savedCounts is the largest reference count that a file can have.
-const savedCounts = 1024
-
-func in(i, n int) bool { return i >= 0 && i < n }
-
-// has reports whether the place is in the graph's storage.
-func (g *savedGraph) has(p *savedPlace) bool {
-	if p.Storage == -1 {
-		return p.Offset == 0 && p.Size == 0
-	}
-	if !in(p.Storage, len(g.Storage)) {
-		return false
-	}
-	all := g.Storage[p.Storage].Size
-	return p.Offset <= all && p.Size <= all-p.Offset
-}
-
-// points reports whether the pointer is one into the graph's memory.
-func (g *savedGraph) points(p *savedPointer) bool {
-	return in(p.Memory, len(g.Memory)) && p.Offset <= g.Memory[p.Memory].Size
 }

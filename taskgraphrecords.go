@@ -88,6 +88,16 @@ func (r *TaskgraphRecords) encounter(rt *Runtime, g *Taskgraph, bound *bindings)
 	return record, false
 }
 
+// find returns the record that an encounter would replay, or nil.
+func (r *TaskgraphRecords) find(rt *Runtime, id int, bound *bindings) *taskgraphRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.of[rt][id]; found != nil && found.made && found.bound.like(bound) {
+		return found
+	}
+	return nil
+}
+
 // record executes the block and records its constructs. Without success no record is left.
 func (r *taskgraphRecord) record(ctx context.Context, block func(context.Context) error) (err error) {
 	rt := r.rt

@@ -81,16 +81,6 @@ func (rt *Runtime) saveTaskgraph(ctx context.Context, g *Taskgraph, w io.Writer)
 	return s.graph.write(w)
 }
 
-// find returns the record that an encounter would replay, or nil.
-func (r *TaskgraphRecords) find(rt *Runtime, id int, bound *bindings) *taskgraphRecord {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if found := r.of[rt][id]; found != nil && found.made && found.bound.like(bound) {
-		return found
-	}
-	return nil
-}
-
 // describe returns the constructs of the record with their storage.
 func (r *taskgraphRecord) describe(ctx context.Context, bound *bindings) (*saving, error) {
 	rt := r.rt
