@@ -49,9 +49,7 @@ func (o *Queues) takeComplete(q *Queue, value uint64) {
 		q.completedCost = b.cost
 		copy(q.known, b.clock)
 		if b.hostRead {
-			o.hostReached.Join(b.clock)
-			o.hostReached.Join(b.seen)
-			o.hostReached[q.index] = b.value
+			b.showHost(o.hostReached)
 		}
 		o.arrived = append(o.arrived, b)
 		n++

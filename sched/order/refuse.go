@@ -180,7 +180,7 @@ func (o *Queues) withdraw(q *Queue, b *Batch) {
 	copy(q.hostVisible, o.hostReached)
 	for _, c := range q.inFlight {
 		if c.hostRead {
-			q.seesOnHost(c)
+			c.showHost(q.hostVisible)
 		}
 	}
 }

@@ -66,19 +66,19 @@ func (o *Queues) Close(q *Queue) error {
 		}
 	}
 	if b.hostRead {
-		q.seesOnHost(b)
+		b.showHost(q.hostVisible)
 	}
 	q.pending = q.newBatch(b.value+1, b.clock)
 	q.retired = false
 	return nil
 }
 
-// seesOnHost records that the host sees what a batch of the queue makes visible to it, once that is
-// complete.
-func (q *Queue) seesOnHost(b *Batch) {
-	q.hostVisible.Join(b.clock)
-	q.hostVisible.Join(b.seen)
-	q.hostVisible[q.index] = b.value
+// showHost adds to c, a clock of device writes that the host sees, those that it sees when the batch is complete, which
+// ends with a barrier to the host.
+func (b *Batch) showHost(c Clock) {
+	c.Join(b.clock)
+	c.Join(b.seen)
+	c[b.queue.index] = b.value
 }
 
 // setWaits sets the waits of the batch's submission: those that no other wait implies. They are for the

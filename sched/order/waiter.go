@@ -135,8 +135,7 @@ func (o *Queues) WakeAll() {
 	}
 }
 
-// Retire makes the waiters of idle queues end until the next submission. Retiring reports
-// whether one is left.
+// Retire makes the waiters of idle queues end until the next submission.
 func (o *Queues) Retire() {
 	for _, q := range o.all {
 		q.retired = true
