@@ -1,8 +1,6 @@
 package tasks
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Event is the event of a detachable task (omp_event_handle_t).
 type Event struct {
@@ -39,4 +37,24 @@ func (e Event) Fulfill(w *Work) error {
 	n.notes |= fulfilled
 	n.settleLocked(w)
 	return nil
+}
+
+// WaiveEvent says that the task does not wait for its event, and returns false if it would not anyway. It is called before
+// Complete.
+func (n *Node) WaiveEvent() bool {
+	if !n.traits.has(detached) {
+		return false
+	}
+	n.scope.lock()
+	defer n.scope.unlock()
+	return n.waiveLocked()
+}
+
+func (n *Node) waiveLocked() bool {
+	if !n.traits.has(detached) || n.notes.has(fulfilled) {
+		return false
+	}
+	n.notes |= fulfilled | waived
+	n.left--
+	return true
 }

@@ -26,17 +26,6 @@ func (n *Node) Completed() bool {
 	return n.phase.complete()
 }
 
-// failureLocked returns the failure of a task, or why it is not run, nil without one.
-func (n *Node) failureLocked() error {
-	switch {
-	case n.specials().failure != nil:
-		return n.special.failure.shown()
-	case n.outcome == dropped && n.failedBy.Load() != nil:
-		return n.dependentError(n.failedBy.Load())
-	}
-	return nil
-}
-
 // ReportFailure returns err, with which the caller reports the failure that prevented the task from running, and the
 // number of other tasks that were not run because of it. The caller must hold the task, which must be complete.
 // Unless the failure is that of a taskgroup which is not around the task, no wait has to report it again,
