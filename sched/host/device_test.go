@@ -93,7 +93,7 @@ func TestUndeferredBodyRunsOnTheCallersGoroutine(t *testing.T) {
 	for _, target := range []bool{false, true} {
 		caller, in := goroutine(), ""
 		g := r.region("undeferred", func(context.Context) error {
-			if n := r.h.Pool().Stats().Running; n != 0 {
+			if n := r.h.Pool().stats().Running; n != 0 {
 				t.Errorf("%d places are held", n)
 			}
 			in = goroutine()
@@ -113,7 +113,7 @@ func TestDeferredBodyRunsOnThePool(t *testing.T) {
 	r := newHostRig(t)
 	in := ""
 	g := r.region("deferred", func(context.Context) error {
-		if n := r.h.Pool().Stats().Running; n != 1 {
+		if n := r.h.Pool().stats().Running; n != 1 {
 			t.Errorf("%d places are held", n)
 		}
 		in = goroutine()
@@ -140,7 +140,7 @@ func TestRegionWithoutABodyKeepsItsDependences(t *testing.T) {
 			t.Error("the empty task did not wait")
 		}
 		gate.complete(nil)
-		if n := r.h.Pool().Stats().Hired; n != 0 {
+		if n := r.h.Pool().stats().Hired; n != 0 {
 			t.Errorf("%d goroutines ran it", n)
 		}
 		if err := errors.Join(r.h.Run(context.Background(), after), r.wait()); err != nil || r.x[0] != 1 || r.h.Regions() != 0 {

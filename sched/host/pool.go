@@ -148,27 +148,6 @@ func (p *Pool) Yield() {
 	p.await(r)
 }
 
-// PoolStats describes a pool at one moment.
-type PoolStats struct {
-	// Running is the number of places held, Ready the number of jobs without a place, and
-	// Returning the number of goroutines that wait in Return or Yield.
-	Running, Ready, Returning int
-	// Workers is the number of the pool's goroutines, including those whose body has left.
-	Workers int
-	// Hired is the number of goroutines that the pool has ever started.
-	Hired uint64
-}
-
-// Stats returns the current statistics of the pool.
-func (p *Pool) Stats() PoolStats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return PoolStats{
-		Running: p.places - p.free, Ready: p.ready.len(), Returning: p.returners.n,
-		Workers: p.workers, Hired: p.hired,
-	}
-}
-
 // Drain waits until the pool has no goroutine, and frees the records that it keeps for later
 // jobs. The caller must not hold a place, and no job may be submitted meanwhile.
 func (p *Pool) Drain() {
@@ -300,7 +279,6 @@ func (p *Pool) await(r *returner) {
 // returnerList is the queue of goroutines that wait to return.
 type returnerList struct {
 	first, last *returner
-	n           int
 }
 
 func (l *returnerList) push(r *returner) {
@@ -310,7 +288,6 @@ func (l *returnerList) push(r *returner) {
 		l.last.next = r
 	}
 	l.last = r
-	l.n++
 }
 
 // pop removes and returns the first element of the list, which must not be empty.
@@ -320,7 +297,6 @@ func (l *returnerList) pop() *returner {
 	if l.first == nil {
 		l.last = nil
 	}
-	l.n--
 	return r
 }
 

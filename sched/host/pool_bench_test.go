@@ -48,7 +48,7 @@ func benchmarkPoolSubmit(b *testing.B, p *Pool, window, priority int) {
 		}
 		<-tick.done
 	}
-	b.ReportMetric(float64(p.Stats().Hired)/float64(b.N), "goroutines/op")
+	b.ReportMetric(float64(p.stats().Hired)/float64(b.N), "goroutines/op")
 }
 
 // BenchmarkPoolSubmitParallel has several producers on one pool. An operation is a window of

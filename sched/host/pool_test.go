@@ -260,11 +260,32 @@ func replayPoolHistory(places int, steps []poolStep) error {
 		}
 	}
 	synctest.Wait()
-	s := p.Stats()
+	s := p.stats()
 	if wrong == nil && (!p.Idle() || s.Running+s.Ready+s.Returning+s.Workers != 0) {
 		wrong = fmt.Errorf("all bodies may end, stats are %+v", s)
 	}
 	return wrong
+}
+
+// poolStats describes a pool at one moment.
+type poolStats struct {
+	// Running is the number of places held, Ready the number of jobs without a place, and
+	// Returning the number of goroutines that wait in Return or Yield.
+	Running, Ready, Returning int
+	// Workers is the number of the pool's goroutines, including those whose body has left.
+	Workers int
+	// Hired is the number of goroutines that the pool has ever started.
+	Hired uint64
+}
+
+func (p *Pool) stats() poolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := poolStats{Running: p.places - p.free, Ready: p.ready.len(), Workers: p.workers, Hired: p.hired}
+	for r := p.returners.first; r != nil; r = r.next {
+		s.Returning++
+	}
+	return s
 }
 
 func comparePool(p *Pool, bodies []*poolBody, m *poolModel) error {
@@ -273,7 +294,7 @@ func comparePool(p *Pool, bodies []*poolBody, m *poolModel) error {
 			return fmt.Errorf("body %d is %s, want %s", id, got, want)
 		}
 	}
-	s, held := p.Stats(), len(m.in(bodyRunning))
+	s, held := p.stats(), len(m.in(bodyRunning))
 	if s.Running != held || s.Ready != len(m.ready) || s.Returning != len(m.returners) {
 		return fmt.Errorf("stats are %+v, want %d running, %d ready, %d returning",
 			s, held, len(m.ready), len(m.returners))
@@ -443,13 +464,13 @@ func TestPoolReturnersAreServedOneByOne(t *testing.T) {
 		p.Return()
 		close(left)
 		synctest.Wait()
-		if s := p.Stats(); s.Returning != bodies || ended.Load() != 0 {
+		if s := p.stats(); s.Returning != bodies || ended.Load() != 0 {
 			t.Fatalf("%d wait to return, %d have ended, want %d and 0", s.Returning, ended.Load(), bodies)
 		}
 		p.Leave()
 		synctest.Wait()
 		if ended.Load() != bodies || !p.Idle() {
-			t.Fatalf("%d of %d bodies ended, stats are %+v", ended.Load(), bodies, p.Stats())
+			t.Fatalf("%d of %d bodies ended, stats are %+v", ended.Load(), bodies, p.stats())
 		}
 	})
 }
@@ -561,7 +582,7 @@ func TestPoolBusyWorkerTakesTheNextJobItself(t *testing.T) {
 		synctest.Wait()
 		close(gate)
 		synctest.Wait()
-		if s := p.Stats(); s.Hired != places || s.Workers != 0 {
+		if s := p.stats(); s.Hired != places || s.Workers != 0 {
 			t.Errorf("stats are %+v, want %d goroutines hired and none left", s, places)
 		}
 	})
@@ -575,7 +596,7 @@ func TestPoolBodyThatEndsInGoexitPassesItsPlaceOn(t *testing.T) {
 		p.Submit(poolFunc(func() { ran = true }), 0)
 		synctest.Wait()
 		if !ran || !p.Idle() {
-			t.Errorf("the next job ran: %v, stats are %+v", ran, p.Stats())
+			t.Errorf("the next job ran: %v, stats are %+v", ran, p.stats())
 		}
 	})
 }
@@ -673,7 +694,7 @@ func TestPoolLetsGoOfWhatABurstHeld(t *testing.T) {
 			close(shut)
 			synctest.Wait()
 			if !p.Idle() {
-				t.Errorf("stats are %+v", p.Stats())
+				t.Errorf("stats are %+v", p.stats())
 			}
 		})
 	}
