@@ -102,9 +102,9 @@ func TestValueOfAnotherKindThanThePushConstants(t *testing.T) {
 		}
 		n, a := vkomp.Value(uint32(len(x))), vkomp.Value[float32](2)
 		refused(t, "the wrong order", run(a, n), vkomp.ErrInvalidLaunch, "value 0 is of type float32", `push-constant member "n"`, "is of kind uint")
-		refused(t, "an integer factor", run(n, vkomp.Value(2)), vkomp.ErrInvalidLaunch, "8 bytes")
+		refused(t, "an integer factor", run(n, vkomp.Value(2)), vkomp.ErrInvalidLaunch, "value 1 is of type int, 8 bytes", "is of kind float, 4 bytes")
 		refused(t, "an integer factor of 4 bytes", run(n, vkomp.Value(int32(2))), vkomp.ErrInvalidLaunch, "value 1 is of type int32", `push-constant member "a"`, "is of kind float")
-		refused(t, "one more", run(n, a, a), vkomp.ErrInvalidLaunch, "takes 2 values")
+		refused(t, "one more", run(n, a, a), vkomp.ErrInvalidLaunch, "takes 2 values", "[n (uint, 4 bytes) a (float, 4 bytes)]")
 		must(t, run(n, a))
 		if want := []float32{5, 8}; !slices.Equal(y, want) {
 			t.Errorf("y = %v, want %v", y, want)

@@ -20,9 +20,9 @@ func checkArgs(args []Arg, labels *itemLabels) error {
 	return nil
 }
 
-// checkValue returns an error if a value argument, of which there are i before it, has integers where the kernel has
-// floating-point numbers in the push constants that it fills, or the other way round. How many values there are, and their sizes,
-// are checked with the launch.
+// checkValue returns an error if a value argument, of which there are i before it, is of another size than the member of the
+// push constants that it fills, or has integers where that has floating-point numbers, or the other way round. How many values
+// there are is checked with the launch.
 func (k *sharedKernel) checkValue(i int, a *Arg) error {
 	t := a.at.elem
 	if a.kind != argValue || t == nil || i >= len(k.accepted) { // the type of a saved value is not known
@@ -31,8 +31,8 @@ func (k *sharedKernel) checkValue(i int, a *Arg) error {
 	if first := k.accepted[i].Load(); first != nil && *first == t {
 		return nil
 	}
-	if m := &k.shader.Values()[i]; !fills(t, m) {
-		return fmt.Errorf("%w: value %d is of type %s, push-constant member %q of kernel %q is of kind %v", ErrInvalidLaunch, i, t, m.Name, k.name, m.Kind)
+	if m := &k.shader.Values()[i]; !m.Holds(int(t.Size())) || !fills(t, m) {
+		return fmt.Errorf("%w: value %d is of type %s, %d bytes, push-constant member %q of kernel %q is of kind %s", ErrInvalidLaunch, i, t, t.Size(), m.Name, k.name, m.Type())
 	}
 	first := t // allocated only here
 	k.accepted[i].CompareAndSwap(nil, &first)

@@ -223,15 +223,15 @@ func (k *Kernel) Fits(p *vk.Properties, sizes []uint64, values [][]byte) error {
 		}
 	}
 	if len(values) != len(k.values) {
-		names := make([]string, len(k.values))
-		for i, m := range k.values {
-			names[i] = m.Name
+		members := make([]string, len(k.values))
+		for i := range k.values {
+			members[i] = strings.TrimSpace(fmt.Sprintf("%s (%s)", k.values[i].Name, k.values[i].Type()))
 		}
-		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(names, " "), len(values))
+		return fmt.Errorf("%w: kernel %q takes %d values in its push constants [%s], the launch has %d", ErrInvalidLaunch, k.name, len(k.values), strings.Join(members, " "), len(values))
 	}
 	for i, v := range values {
 		if m := &k.values[i]; !m.Holds(len(v)) {
-			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is %d", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Size)
+			return fmt.Errorf("%w: value %d is %d bytes, push-constant member %q of kernel %q is of kind %s", ErrInvalidLaunch, i, len(v), m.Name, k.name, m.Type())
 		}
 	}
 	return nil

@@ -182,6 +182,7 @@ func TestValueMayHaveThePaddingOfAStructure(t *testing.T) {
 			t.Errorf("%d bytes: %v, %v", size, push, err)
 		}
 	}
+	wantError(t, "no values", k.Fits(nil, nil, nil), ErrInvalidLaunch, "takes 2 values in its push constants [inner (structure, 17 bytes) next (float, 12 bytes)]")
 	wantError(t, "a vector", k.Fits(nil, nil, [][]byte{make([]byte, 17), make([]byte, 16)}), ErrInvalidLaunch, "next")
 }
 

@@ -105,6 +105,15 @@ type Member struct {
 	Align, ScalarAlign uint32
 }
 
+// Type describes the member's type, such as "uint, 4 bytes" or "structure, 12 bytes".
+func (m *Member) Type() string {
+	kind := m.Kind.String()
+	if m.Kind == ScalarNone {
+		kind = "structure"
+	}
+	return fmt.Sprintf("%s, %d bytes", kind, m.Size)
+}
+
 // Holds reports whether a value of size bytes has what the member takes: it may have the padding of a structure at
 // its end, too, by either alignment.
 func (m *Member) Holds(size int) bool {
