@@ -3,6 +3,7 @@ package vkomp
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"runtime"
@@ -126,7 +127,7 @@ func (e environment) number(name string, least uint64) (int, error) {
 	}
 	n, err := strconv.ParseUint(trimmed, 10, 31)
 	if err != nil || n < least {
-		return 0, malformed(name, value, map[uint64]string{0: "a non-negative integer", 1: "a positive integer"}[least])
+		return 0, malformed(name, value, fmt.Sprintf("an integer from %d to %d", least, math.MaxInt32))
 	}
 	return int(n), nil
 }
@@ -141,7 +142,7 @@ func (e environment) positives(name string) ([]int, error) {
 	for item := range strings.SplitSeq(value, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(item), 10, 31)
 		if err != nil || n == 0 {
-			return nil, malformed(name, value, "a positive integer, or a list of them")
+			return nil, malformed(name, value, fmt.Sprintf("an integer from 1 to %d, or a list of them", math.MaxInt32))
 		}
 		list = append(list, int(n))
 	}

@@ -47,6 +47,9 @@ func TestBadControlVariablesAreNamedWithTheirValues(t *testing.T) {
 			if !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), name+`="`+value+`"`) || !strings.Contains(err.Error(), "want") {
 				t.Errorf("%s=%s: %v", name, value, err)
 			}
+			if value == "99999999999" && !strings.Contains(err.Error(), "2147483647") {
+				t.Errorf("%s=%s: %v does not say what the largest number is", name, value, err)
+			}
 		}
 	}
 }

@@ -77,9 +77,9 @@ type InteropInit struct {
 //
 // After an error in the construct itself no object has changed. The errors of other work are
 // returned by a construct that has been executed: if it has no task, failures of earlier calls
-// of [interop.Object.Submit]; if its task is included, as by Taskwait with depend items, the
-// *TaskError of a predecessor that failed, or the cause of ctx if that ends before the
-// predecessors are complete. The text of such a TaskError says that the construct was
+// of [interop.Object.Submit]; if its task is included, as by Taskwait with depend items, a
+// *TaskError whose Cause is that of a predecessor that failed, or the cause of ctx if that ends
+// before the predecessors are complete. The text of such a TaskError says that the construct was
 // not run, although it has been executed. If ctx has ended before the call, Interop returns its cause
 // and does nothing, not even what Destroy asks for.
 func (rt *Runtime) Interop(ctx context.Context, i Interop) error {

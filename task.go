@@ -33,7 +33,7 @@ type Task struct {
 	// not final inside a task that is not.
 	Mergeable bool
 	// Priority is a hint: of the ready tasks, those with the highest priority start first.
-	// It is limited to OMP_MAX_TASK_PRIORITY, which is 0 by default.
+	// It is limited to OMP_MAX_TASK_PRIORITY, which is 0 by default; a negative one counts as 0.
 	Priority int
 	// Detach makes the task detachable. The event is set here before the task can start; the
 	// task is complete when Body has returned and the event has been fulfilled. If Body

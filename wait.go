@@ -19,7 +19,8 @@ import (
 // returns the first with the number of the others. With depend items it waits only for the
 // children on which a task with these items would depend (OpenMP 5.0 taskwait with depend),
 // and returns the failure of one of them, which counts as reported with the tasks that were
-// not run because of it; MutexInOutSet is then ErrInvalidDepend.
+// not run because of it: it is the Cause of a Dependent *TaskError of the wait itself.
+// MutexInOutSet is then ErrInvalidDepend.
 //
 // A Taskwait outside of a [Runtime.Taskgroup] returns failures of the group's tasks, too. The
 // group returns them all the same, and until then what depends on these tasks is not run.

@@ -120,7 +120,7 @@ func (d *Depend) check(k int) error {
 	case d.Kind < 64 && uint64(kinds)>>d.Kind&1 != 0:
 		return fmt.Errorf("%w: depend item %d of %d bytes ends beyond the address space", ErrInvalidDepend, k, d.Size)
 	case d.Kind == 0:
-		return fmt.Errorf("%w: depend item %d has no dependence type: it is zero, or of elements without size, or of omp_all_memory with storage",
+		return fmt.Errorf("%w: depend item %d has no dependence type: it is zero, as that of an uninitialised depobj, or of elements without size, or of omp_all_memory with storage",
 			ErrInvalidDepend, k)
 	}
 	return fmt.Errorf("%w: depend item %d has no dependence type (%v)", ErrInvalidDepend, k, d.Kind)
