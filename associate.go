@@ -12,7 +12,7 @@ import (
 )
 
 // AssociatePtr makes device memory the corresponding storage of host storage (OpenMP 4.5
-// omp_target_associate_ptr): size bytes from host, a [HostPtr], correspond to the memory
+// omp_target_associate_ptr): size bytes from host, a [HostPtr] or memory of the initial device, correspond to the memory
 // offset bytes past p, which is from [Device.Alloc]. The reference count is infinite: maps
 // of the host storage find it present, copy only with Always or Deleting, and remove nothing;
 // [Runtime.TargetUpdate] copies. [Device.DisassociatePtr] ends the association. Until then

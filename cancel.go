@@ -9,8 +9,10 @@ import (
 // that of a [Runtime.TargetData]. Its tasks that have not started are dropped, which is not a
 // failure; the contexts of running bodies end with ErrCancelled as their cause; running
 // kernels complete. It returns ErrCancelled, which the body should return and which is not a
-// failure of its task then; another error that is joined with it is. Unless OMP_CANCELLATION is
-// true it does nothing and returns nil. Outside of any taskgroup it is ErrInvalidArgument.
+// failure of its task then; another error that is joined with it is, and so is what Err of an ended
+// context returns: a body that ends for that reason returns [context.Cause]. Unless OMP_CANCELLATION
+// is true CancelTaskgroup does nothing and returns nil. Outside of any taskgroup it is
+// ErrInvalidArgument.
 func (rt *Runtime) CancelTaskgroup(ctx context.Context) error {
 	c := rt.current(ctx)
 	inside := c.inside

@@ -10,8 +10,8 @@ import (
 
 // Progress is how far the tasks of a runtime have come.
 type Progress struct {
-	// Tasks is the number of tasks since Open, Done how many of them are complete. A data
-	// construct counts as two tasks, its beginning and its end.
+	// Tasks is the number of tasks since Open, Done how many of them are complete. A
+	// TargetData counts as in Stats.
 	Tasks, Done uint64
 	// BytesToDevice and BytesFromDevice count the bytes that were copied from the host to devices and
 	// back: those of mapped slices and those of memory routines. A copy between devices counts in both.

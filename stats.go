@@ -7,8 +7,9 @@ type Stats struct {
 	// Tasks and Edges count the nodes of the task graph and the dependences between them.
 	// Dependences on tasks that were already complete count only with Options.KeepGraph. Where the
 	// runtime has put a join between two sets of tasks (see [Runtime.Graph]), the dependences of the
-	// join and on the join count, and the join does not. A data construct counts as two tasks, its
-	// beginning and its end.
+	// join and on the join count, and the join does not. A TargetData counts as two tasks on
+	// a Vulkan device, its beginning and its end, and as none on the initial one; with NoWait its body
+	// is another one.
 	Tasks, Edges uint64
 	// Submissions counts queue submissions, Barriers the barriers in them.
 	Submissions, Barriers uint64
