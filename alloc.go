@@ -172,6 +172,9 @@ func (d Device) freeObserved(ctx context.Context, events *observe.Listeners, s *
 
 // wrongDevice returns the error for a pointer that does not belong to d.
 func (d Device) wrongDevice(p *DevicePtr) error {
+	if p.IsNil() {
+		return fmt.Errorf("%w: the device pointer is nil", ErrInvalidPointer)
+	}
 	if p.d != nil && p.d.rt != d.d.rt {
 		return fmt.Errorf("%w: %v belongs to another runtime", ErrInvalidDevice, *p)
 	}

@@ -42,10 +42,7 @@ func (d Device) associate(ctx context.Context, host, p *DevicePtr, size, offset 
 	if err != nil {
 		return err
 	}
-	switch {
-	case p.IsNil():
-		return fmt.Errorf("%w: the device pointer is nil", ErrInvalidPointer)
-	case p.d != d.d:
+	if p.d != d.d {
 		return d.wrongDevice(p)
 	}
 	section.Size = uint64(size)

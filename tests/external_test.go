@@ -63,6 +63,9 @@ func TestMemoryOfTwoDevices(t *testing.T) {
 	if _, err := a.ExportMemory(ctx, r); !errors.Is(err, vkomp.ErrInvalidPointer) {
 		t.Errorf("ExportMemory of an allocation: %v", err)
 	}
+	if _, err := a.ExportMemory(ctx, vkomp.DevicePtr{}); !errors.Is(err, vkomp.ErrInvalidPointer) {
+		t.Errorf("ExportMemory of nil: %v", err)
+	}
 	succeed(t, a.Free(ctx, r))
 	for _, size := range []int{0, -1} {
 		if _, err := a.AllocExternal(ctx, size); !errors.Is(err, vkomp.ErrInvalidArgument) {

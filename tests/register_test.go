@@ -173,6 +173,9 @@ func TestForeignBufferThatCannotBeRegistered(t *testing.T) {
 		if err := d.Unregister(ctx, q); !errors.Is(err, vkomp.ErrInvalidPointer) || !strings.Contains(err.Error(), "not registered") {
 			t.Errorf("an allocation: %v", err)
 		}
+		if err := d.Unregister(ctx, vkomp.DevicePtr{}); !errors.Is(err, vkomp.ErrInvalidPointer) || !strings.Contains(err.Error(), "is nil") {
+			t.Errorf("nil: %v", err)
+		}
 		succeed(t, d.Free(ctx, q))
 	})
 }
