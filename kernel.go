@@ -26,12 +26,12 @@ type KernelSource struct {
 	// does. A kernel without the member gets ErrInvalidLaunch for such a slice, and so does one
 	// whose block has members before its array, which the offset does not move, and a place of
 	// which no aligned address below it in its storage is whole elements away. The members
-	// are found by their names, so a module must not be stripped of these. They are members of the
-	// push-constant block itself, not of a structure in it. The length() of the
+	// are found by their names, so a module must not be stripped of these. The length() of the
 	// array counts the skipped elements.
 	//
-	// A structure in the block takes one value, a Go structure with its layout. So does a module
-	// that naga makes of WGSL: what WGSL declares var<immediate> is the only member of its block.
+	// A structure in the block takes one value, a Go structure with its layout. If it is all that the
+	// block has, as in a module that naga makes of WGSL's var<immediate>, its members for offsets are filled,
+	// too, whatever the value has there. With its flag -g naga writes the names.
 	//
 	// A slice that the kernel accesses needs an element, because a descriptor has at least a
 	// byte: a launch with one that has none is ErrInvalidLaunch, unless its Range is empty. A

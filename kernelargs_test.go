@@ -63,6 +63,35 @@ func TestBlockWithAHeaderIsBoundWhereItBegins(t *testing.T) {
 	})
 }
 
+// Modules made of WGSL have the offset members in a structure, for which the program passes one value. What that has there
+// does not matter.
+func TestOffsetMembersInTheStructureOfTheBlock(t *testing.T) {
+	rt := vktest.Open(t)
+	k := newKernel(t, rt, vkomp.KernelSource{Name: "within", SPIRV: withinSPIRV})
+	type arguments struct{ N, Offset1, Offset0 uint32 }
+	x, y := make([]uint32, 64), make([]uint32, 64)
+	for i := range x {
+		x[i] = uint32(100 + i)
+	}
+	want := slices.Clone(y)
+	must(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}, func(ctx context.Context) error {
+		for start := range 5 {
+			from, to := x[start:start+9], y[start*10+1:][:9]
+			for i := range from {
+				want[start*10+1+i] = 2 * from[i]
+			}
+			err := rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 9}, NoWait: true, Args: []vkomp.Arg{vkomp.To(from), vkomp.From(to), vkomp.Value(arguments{9, 7, 7})}})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if !slices.Equal(y, want) {
+		t.Errorf("%d, want %d", y, want)
+	}
+}
+
 // Sizes of blocks and of push constants are those for the kernel's specialization constants.
 func TestSizesFollowSpecializationConstants(t *testing.T) {
 	rt := vktest.Open(t)

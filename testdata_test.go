@@ -12,6 +12,7 @@ import _ "embed"
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/header.spv testdata/header.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/sized.spv testdata/sized.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/triples.spv testdata/triples.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/within.spv testdata/within.comp
 
 var (
 	//go:embed testdata/double.spv
@@ -34,4 +35,6 @@ var (
 	sizedSPIRV []byte
 	//go:embed testdata/triples.spv
 	triplesSPIRV []byte
+	//go:embed testdata/within.spv
+	withinSPIRV []byte
 )

@@ -182,22 +182,41 @@ func (k *Kernel) readPushConstants() error {
 		return nil
 	}
 	k.pushSize = (block.Size + 3) &^ 3 // the sizes of blocks leave room for that
-	for _, m := range block.Members {
-		number, isOffset := strings.CutPrefix(m.Name, offsetPrefix)
-		if !isOffset {
-			k.values = append(k.values, m)
-			continue
+	for i := range block.Members {
+		m := &block.Members[i]
+		isOffset, err := k.readOffset(m)
+		switch {
+		case err != nil:
+			return err
+		case !isOffset:
+			k.values = append(k.values, *m)
 		}
-		n, err := strconv.ParseUint(number, 10, 32)
-		if err != nil || m.Size != 4 {
-			return fmt.Errorf("%w: push-constant member %q must be a uint named %s<binding>", ErrInvalidLaunch, m.Name, offsetPrefix)
-		}
-		// A member for a binding that the compiler has removed is never read.
-		if n < uint64(len(k.buffers)) {
-			k.buffers[n].offsetAt = int(m.Offset)
+	}
+	// Compilers of WGSL make the structure that a program declares the only member of the block. Bind writes over
+	// what the value for it has there.
+	for i := range block.Inner {
+		if _, err := k.readOffset(&block.Inner[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// readOffset reports whether a push-constant member is for the offset of a binding.
+func (k *Kernel) readOffset(m *spirv.Member) (bool, error) {
+	number, isOffset := strings.CutPrefix(m.Name, offsetPrefix)
+	if !isOffset {
+		return false, nil
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || m.Size != 4 {
+		return true, fmt.Errorf("%w: push-constant member %q must be a uint named %s<binding>", ErrInvalidLaunch, m.Name, offsetPrefix)
+	}
+	// A member for a binding that the compiler has removed is never read.
+	if n < uint64(len(k.buffers)) {
+		k.buffers[n].offsetAt = int(m.Offset)
+	}
+	return true, nil
 }
 
 // Fits checks a launch, apart from where its storage is: sizes are the sizes of the buffer

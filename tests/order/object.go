@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/vkomp/vkomp/vk/spirv"
 )
@@ -134,7 +135,7 @@ func skipsOf(e *spirv.EntryPoint) []skip {
 		if e.PushConstants == nil || b.Set != 0 {
 			continue
 		}
-		for _, m := range e.PushConstants.Members {
+		for _, m := range slices.Concat(e.PushConstants.Members, e.PushConstants.Inner) {
 			if m.Name == fmt.Sprintf("vkomp_offset_%d", b.Binding) && m.Size == 4 {
 				if skips == nil {
 					skips = make([]skip, len(e.Bindings))

@@ -86,6 +86,8 @@ type Block struct {
 	Name    string   // of the structure type, else of the variable; may be empty
 	Size    uint32   // bytes, to the end of the last member, not rounded up to 4 as a VkPushConstantRange requires
 	Members []Member // in the order of declaration
+	// Inner are the members of the only member, if that is a structure, at their places in the block.
+	Inner []Member
 }
 
 // Member is one member of a Block, in the order of declaration.

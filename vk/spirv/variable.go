@@ -219,19 +219,13 @@ func (p *parser) pushConstants(v variable) (*Block, error) {
 	case l.size > math.MaxUint32-3: // so that whole words have a size
 		return nil, declaration.errorf("push constants take %d bytes", l.size)
 	}
-	b := &Block{Name: p.nameOf(id), Size: uint32(l.size), Members: make([]Member, len(declaration.operands)-1)}
+	b := &Block{Name: p.nameOf(id), Size: uint32(l.size), Members: p.members(declaration, 0)}
 	if b.Name == "" {
 		b.Name = p.nameOf(v.id)
 	}
-	for i, memberType := range declaration.operands[1:] {
-		d := p.decorations.of(memberKey(id, uint32(i)))
-		m := p.memberLayout(declaration, d, memberType)
-		b.Members[i] = Member{
-			Name: p.memberNameOf(id, uint32(i)), Offset: d.offset, Size: uint32(m.size),
-			Kind: m.kind, Width: m.width, Components: m.components,
-		}
-		if m.kind == ScalarNone {
-			b.Members[i].Align, b.Members[i].ScalarAlign = m.align, m.largest
+	if len(b.Members) == 1 {
+		if only, ok := p.definition(declaration.operands[1]); ok && only.opcode == opTypeStruct {
+			b.Inner = p.members(only, b.Members[0].Offset)
 		}
 	}
 	if p.blocks == nil {
@@ -239,6 +233,24 @@ func (p *parser) pushConstants(v variable) (*Block, error) {
 	}
 	p.blocks[id] = b
 	return b, nil
+}
+
+// members describes the members of a structure that begins at an offset of a block.
+func (p *parser) members(declaration instruction, offset uint32) []Member {
+	id := declaration.operands[0]
+	members := make([]Member, len(declaration.operands)-1)
+	for i, memberType := range declaration.operands[1:] {
+		d := p.decorations.of(memberKey(id, uint32(i)))
+		m := p.memberLayout(declaration, d, memberType)
+		members[i] = Member{
+			Name: p.memberNameOf(id, uint32(i)), Offset: offset + d.offset, Size: uint32(m.size),
+			Kind: m.kind, Width: m.width, Components: m.components,
+		}
+		if m.kind == ScalarNone {
+			members[i].Align, members[i].ScalarAlign = m.align, m.largest
+		}
+	}
+	return members
 }
 
 // quoted quotes a name for an error message and truncates it.
