@@ -55,7 +55,11 @@ func (c *heatCommand) Run(sh *shell) error {
 	if animated {
 		most = sideMostGIF
 	}
-	if err := errors.Join(limit("n", side, 1, most), limit("steps", steps, 0, stepsMost), limit("bands", count, 1, bandsMost)); err != nil {
+	cells := limit("n", side, 1, most)
+	if animated && side > most {
+		cells = fmt.Errorf("%w for a GIF, to %d for a PNG (-out)", cells, sideMost)
+	}
+	if err := errors.Join(cells, limit("steps", steps, 0, stepsMost), limit("bands", count, 1, bandsMost)); err != nil {
 		return err
 	}
 	return c.with(sh, func(s *session) error {

@@ -171,7 +171,7 @@ func TestBadCommandLinesAreRefusedByName(t *testing.T) {
 		{"n above the range", "run saxpy -n 268435457", "-n 268435457 is out of range"},
 		{"no bands", "run image -n 0", "-n 0 is out of range: 1 to 65536"},
 		{"no plate", "run heat -n 0", "-n 0 is out of range: 1 to 1024"},
-		{"plate too large for an animation", "run heat -n 1025 -out x.gif", "-n 1025 is out of range: 1 to 1024"},
+		{"plate too large for an animation", "run heat -n 1025 -out x.gif", "-n 1025 is out of range: 1 to 1024 for a GIF, to 8192 for a PNG (-out)"},
 		{"steps below the range", "run heat -steps -3", "-steps -3 is out of range"},
 		{"bands below the range", "run heat -bands 0", "-bands 0 is out of range"},
 		{"picture to an unknown kind", "run image -out picture.bmp", "-out picture.bmp: the extension must be .png"},
