@@ -281,6 +281,9 @@ func ReadSavedTaskgraph(r io.ReaderAt, size int64) (*SavedTaskgraph, error) {
 }
 
 func (g *savedGraph) read(r io.ReaderAt, size int64) error {
+	if r == nil {
+		return errors.New("no reader")
+	}
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
 		return err

@@ -419,6 +419,9 @@ func TestSavedTaskgraphsThatAreDamagedAreRefused(t *testing.T) {
 		return err
 	}
 	must(t, read(file))
+	if _, err := vkomp.ReadSavedTaskgraph(nil, 0); !errors.Is(err, vkomp.ErrInvalidArgument) || !strings.Contains(err.Error(), "no reader") {
+		t.Errorf("no reader: %v", err)
+	}
 	for n := range file {
 		if err := read(file[:n]); !errors.Is(err, vkomp.ErrInvalidArgument) {
 			t.Fatalf("the first %d bytes of %d: %v", n, len(file), err)
