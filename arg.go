@@ -147,8 +147,7 @@ func Implicit[T any](s []T) Arg {
 // is present, the address is that on the device, and the region counts its storage as with
 // Implicit; otherwise it is the host address (OpenMP 5.2 §5.8.6: a pointer without a match
 // keeps its value). A nil slice gives 0. A Host variant receives the host address, as a
-// uint64 or a DevicePtr, and HostPointee returns the slice up to
-// its capacity.
+// uint64 or a DevicePtr, and HostPointee returns the slice up to its capacity.
 func AddressOf[T any](s []T) Arg {
 	a := Implicit(s)
 	a.kind = argAddress
