@@ -506,3 +506,29 @@ func FuzzReadSavedTaskgraph(f *testing.F) {
 		}
 	})
 }
+
+// SaveTaskgraph waits for earlier tasks as Taskwait does, and listeners hear of it: what it copies does not race with them.
+func TestListenersHearOfTheWaitOfSaving(t *testing.T) {
+	waits := 0
+	tool := ompt.Callbacks{SyncRegionWait: func(e ompt.SyncRegionEvent) {
+		if e.Kind == ompt.SyncRegionTaskwait && e.Endpoint == ompt.ScopeBegin {
+			waits++
+		}
+	}}
+	found := races(t, vkomp.Options{Tool: tool}, func(ctx context.Context, p *racing) {
+		if p.rt.DefaultDevice(ctx).IsInitial() {
+			t.Skip("needs a Vulkan device")
+		}
+		p.enter(ctx, false, vkomp.To(p.y))
+		g := vkomp.Taskgraph{Records: new(vkomp.TaskgraphRecords), NoGroup: true}
+		must(t, p.rt.Taskgraph(ctx, g, func(ctx context.Context) error {
+			p.axpy(ctx, true, p.x, p.y)
+			return nil
+		}))
+		must(t, p.rt.SaveTaskgraph(ctx, g, io.Discard))
+		p.exit(ctx, false, vkomp.Release(p.y))
+	})
+	if len(found) > 0 || waits != 2 {
+		t.Errorf("races %v, and the tool hears of %d taskwaits, want that of SaveTaskgraph and that after it", found, waits)
+	}
+}

@@ -32,12 +32,7 @@ import (
 // The body of a task waits with the context that it has got: with another one Taskwait would wait
 // for the body's own task.
 func (rt *Runtime) Taskwait(ctx context.Context, depend ...Depend) error {
-	var region observe.Waiting
-	if rt.events.Load() != nil {
-		c := rt.current(ctx)
-		region = c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
-	}
-	err, reporting := region.While(ctx, func() (err, reporting error) { return rt.taskwait(ctx, depend) })
+	err, reporting := rt.taskwait(ctx, depend)
 	if err != nil && len(depend) == 0 {
 		if scope := rt.current(ctx).scope.Load(); scope != nil {
 			err = waitEnded(ctx, err, scope)
@@ -64,9 +59,16 @@ func waitEnded(ctx context.Context, err error, in withOutstanding) error {
 	return err
 }
 
-// taskwait returns the outcome of the wait, and what reporting its progress failed with.
+// taskwait returns the outcome of the wait, of which listeners hear, and what reporting its progress failed with.
 func (rt *Runtime) taskwait(ctx context.Context, depend []Depend) (err, reporting error) {
 	c := rt.current(ctx)
+	region := c.waiting(ompt.SyncRegionTaskwait, len(depend) > 0)
+	return region.While(ctx, func() (err, reporting error) { return c.taskwait(ctx, depend) })
+}
+
+// taskwait is the wait itself.
+func (c *current) taskwait(ctx context.Context, depend []Depend) (err, reporting error) {
+	rt := c.rt
 	if recording := c.records(condAbsent); recording != nil {
 		return recording.refuse("taskwait", "", waits), nil
 	}
