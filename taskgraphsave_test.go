@@ -176,6 +176,8 @@ func savedBlock(t *testing.T, rt *vkomp.Runtime, d vkomp.Device) (block func(ctx
 			d.MemsetAsync(ctx, p.Add(4), 17, 40, vkomp.Out(token)),
 			rt.MemcpyAsync(ctx, vkomp.HostPtr(x), p.Add(8), 4*n, vkomp.In(token), vkomp.InOut(x)),
 			rt.TaskwaitNoWait(ctx, vkomp.In(x), vkomp.InOut(token)),
+			rt.TargetUpdate(ctx, vkomp.TargetUpdate{If: vkomp.If(false), NoWait: true, Depend: []vkomp.Depend{vkomp.MutexInOutSet(token)}}),
+			rt.MemcpyAsync(ctx, p, p, 0, vkomp.MutexInOutSet(token), vkomp.In(x)),
 			rt.MemcpyAsync(ctx, p.Add(4*n), vkomp.HostPtr(x), 16, vkomp.InOut(token)),
 		)
 	}

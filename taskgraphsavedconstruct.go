@@ -2,6 +2,7 @@ package vkomp
 
 import (
 	"context"
+	"slices"
 
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/tasks"
@@ -50,6 +51,10 @@ func (r *savedRun) generate(ctx context.Context, c *savedConstruct) error {
 			d = r.rt.InitialDevice()
 		}
 		return d.MemsetAsync(ctx, dst, c.Value, int(c.Bytes), depend...)
+	}
+	if slices.ContainsFunc(depend, func(d Depend) bool { return d.item.Kind == tasks.DependMutexInOutSet }) {
+		// It stands for a construct that has moved nothing: a taskwait does not take such items.
+		return r.rt.MemcpyAsync(ctx, DevicePtr{}, DevicePtr{}, 0, depend...)
 	}
 	return r.rt.TaskwaitNoWait(ctx, depend...)
 }
