@@ -11,14 +11,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// raceBytes is a part of one of two slices that are present on the device, by its elements.
+// raceBytes is a part of one of two slices that are present on the device, or of memory there, by its elements.
 type raceBytes struct{ slice, from, to int }
 
 func (b raceBytes) meets(c raceBytes) bool {
 	return b.slice == c.slice && b.from < c.to && c.from < b.to
 }
 
-func (b raceBytes) String() string { return fmt.Sprintf("%c[%d:%d]", 'x'+b.slice, b.from, b.to) }
+func (b raceBytes) String() string {
+	return fmt.Sprintf("%s[%d:%d]", [...]string{"x", "y", "memory"}[b.slice], b.from, b.to)
+}
 
 // raceItem is a depend item.
 type raceItem struct {
@@ -54,6 +56,12 @@ func (s *raceStep) String() string {
 func (s *raceStep) isTask() bool {
 	return s.kind != "taskwait" && s.kind != "begin taskgroup" && s.kind != "end taskgroup"
 }
+
+// memorySlice stands for memory of the device, which no depend item names.
+const memorySlice = 2
+
+// memory is the part of the memory with the indices of src.
+func (s *raceStep) memory() raceBytes { return raceBytes{memorySlice, s.src.from, s.src.to} }
 
 // touches returns what the step's task accesses by the rules of Options.Race.
 func (s *raceStep) touches() (list []raceTouch) {
@@ -101,16 +109,29 @@ func (s *raceStep) touches() (list []raceTouch) {
 	case "copy":
 		add(s.src, host, false)
 		add(s.dst, host, true)
+	case "host kernel":
+		add(s.src, host, false)
+		add(s.dst, host, true)
+	case "enter always":
+		add(s.dst, host, false)
+		add(s.dst, device, true)
+	case "fill":
+		list = append(list, raceTouch{s.memory(), device, true})
+	case "copy from memory":
+		list = append(list, raceTouch{s.memory(), device, false})
+		add(s.dst, host, true)
 	}
 	return list
 }
 
 // allowed reports whether the depend clauses of two steps let them access common bytes unordered: they exclude each other,
-// or both have inoutset items of all these bytes.
+// or both have inoutset items of all these bytes, or of any where no items can name these.
 func allowed(a, b *raceStep, common raceBytes) bool {
 	for _, i := range a.items {
 		for _, j := range b.items {
-			if i.kind == vkomp.DependMutexInOutSet && j.kind == vkomp.DependMutexInOutSet && i.meets(j.raceBytes) {
+			exclude := i.kind == vkomp.DependMutexInOutSet && j.kind == vkomp.DependMutexInOutSet
+			join := i.kind == vkomp.DependInOutSet && j.kind == vkomp.DependInOutSet && common.slice == memorySlice
+			if (exclude || join) && i.meets(j.raceBytes) {
 				return true
 			}
 		}
@@ -196,10 +217,13 @@ func drawRaceProgram(r *rapid.T) (steps []raceStep) {
 		from := rapid.IntRange(0, 3).Draw(r, "from")
 		return raceBytes{slice, 16 * from, 16 * rapid.IntRange(from+1, 4).Draw(r, "to")}
 	}
-	kinds := []string{"kernel", "kernel", "kernel", "host task", "update to", "update from", "copy", "taskwait", "taskwait depend", "taskgroup"}
+	kinds := []string{"kernel", "kernel", "kernel", "host task", "update to", "update from", "copy", "host kernel", "enter always", "fill", "copy from memory", "taskwait", "taskwait depend", "taskgroup"}
 	open, groups := 0, 0
 	for range rapid.IntRange(2, 5).Draw(r, "steps") {
 		s := raceStep{kind: rapid.SampledFrom(kinds).Draw(r, "construct"), group: open, noWait: rapid.IntRange(0, 4).Draw(r, "nowait") > 0}
+		if vktest.GoRaces && s.kind == "host kernel" {
+			s.kind = "kernel" // Go's race detector knows no inoutset, nor that items name parts
+		}
 		slice := rapid.IntRange(0, 1).Draw(r, "slice")
 		s.src, s.dst = part(slice), part(1-slice)
 		items, dependKinds := rapid.IntRange(0, 2).Draw(r, "items"), 5
@@ -215,9 +239,11 @@ func drawRaceProgram(r *rapid.T) (steps []raceStep) {
 			items, s.noWait = 0, false
 		case "taskwait depend":
 			items, dependKinds = 1, 3
-		case "copy":
+		case "fill":
+			s.noWait = true
+		case "copy", "host kernel", "copy from memory":
 			n := min(s.src.to-s.src.from, s.dst.to-s.dst.from)
-			s.src.to, s.dst.to, s.noWait = s.src.from+n, s.dst.from+n, true
+			s.src.to, s.dst.to, s.noWait = s.src.from+n, s.dst.from+n, s.noWait || s.kind != "host kernel"
 		}
 		for range items {
 			kind := []vkomp.DependKind{vkomp.DependIn, vkomp.DependOut, vkomp.DependInOut, vkomp.DependInOutSet, vkomp.DependMutexInOutSet}[rapid.IntRange(0, dependKinds-1).Draw(r, "kind")]
@@ -262,6 +288,18 @@ func (p *racing) run(ctx context.Context, steps []raceStep, k int) int {
 			p.update(ctx, s.noWait, vkomp.To(of(s.dst)), depend...)
 		case "update from":
 			p.update(ctx, s.noWait, vkomp.From(of(s.dst)), depend...)
+		case "host kernel":
+			n := min(s.src.to-s.src.from, s.dst.to-s.dst.from)
+			must(p.t, p.rt.Target(ctx, vkomp.Target{
+				Kernel: p.k, Range: vkomp.Range{X: n}, NoWait: s.noWait, Depend: depend, If: vkomp.If(false),
+				Args: []vkomp.Arg{vkomp.To(of(s.src)), vkomp.ToFrom(of(s.dst)), vkomp.Value(uint32(n)), vkomp.Value(float32(1))},
+			}))
+		case "enter always":
+			p.enter(ctx, s.noWait, vkomp.To(of(s.dst)).Always(), depend...)
+		case "fill":
+			must(p.t, p.rt.DefaultDevice(ctx).MemsetAsync(ctx, p.memory.Add(4*s.src.from), 1, 4*(s.src.to-s.src.from), depend...))
+		case "copy from memory":
+			must(p.t, p.rt.MemcpyAsync(ctx, vkomp.HostPtr(of(s.dst)), p.memory.Add(4*s.src.from), 4*len(of(s.dst)), depend...))
 		case "copy":
 			to, from := vkomp.HostPtr(of(s.dst)), vkomp.HostPtr(of(s.src))
 			must(p.t, p.rt.MemcpyAsync(ctx, to, from, 4*len(of(s.dst)), depend...))
@@ -274,6 +312,20 @@ func (p *racing) run(ctx context.Context, steps []raceStep, k int) int {
 		}
 	}
 	return k
+}
+
+// present runs f while the slices are present, and there is memory.
+func (p *racing) present(ctx context.Context, f func()) {
+	d := p.rt.DefaultDevice(ctx)
+	var err error
+	p.memory, err = d.Alloc(ctx, 4*len(p.x))
+	must(p.t, err)
+	p.enter(ctx, false, vkomp.To(p.x))
+	p.enter(ctx, false, vkomp.To(p.y))
+	f()
+	p.exit(ctx, false, vkomp.Delete(p.x))
+	p.exit(ctx, false, vkomp.Delete(p.y))
+	must(p.t, d.Free(ctx, p.memory))
 }
 
 // A race is reported exactly if two tasks of the program have one by the rules of Options.Race.
@@ -300,12 +352,10 @@ func TestRacesOfRandomPrograms(t *testing.T) {
 			r.Skip("Go's race detector would report it too")
 		}
 		found := races(t, vkomp.Options{}, func(ctx context.Context, p *racing) {
-			p.enter(ctx, false, vkomp.To(p.x))
-			p.enter(ctx, false, vkomp.To(p.y))
-			p.run(ctx, steps, 0)
-			p.wait(ctx)
-			p.exit(ctx, false, vkomp.Release(p.x))
-			p.exit(ctx, false, vkomp.Release(p.y))
+			p.present(ctx, func() {
+				p.run(ctx, steps, 0)
+				p.wait(ctx)
+			})
 		})
 		if (len(found) > 0) != (want != "") {
 			r.Errorf("found %v, want a race: %q%s", found, want, program.String())

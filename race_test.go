@@ -16,12 +16,13 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// racing is a program under Options.Race, with slices for its tasks.
+// racing is a program under Options.Race, with slices for its tasks. Random programs have memory of the device, too.
 type racing struct {
 	t       *testing.T
 	rt      *vkomp.Runtime
 	k       vkomp.Kernel
 	x, y, z []float32
+	memory  vkomp.DevicePtr
 }
 
 // axpy generates y += x, with or without waiting for it.
