@@ -21,7 +21,7 @@ func TestLaunchThatDoesNotFitIsRefused(t *testing.T) {
 	}{
 		{"too few slices", "binding 2", r.region(launch{kernel: "set", args: []arg{from(x)}})},
 		{"too many slices", "no binding 2", r.region(launch{kernel: "mix", args: []arg{from(x), to(x), to(x)}})},
-		{"too few values", "[n c]", r.region(launch{kernel: "set", args: []arg{from(x)}})},
+		{"too few values", "[n (uint, 4 bytes) c (uint, 4 bytes)]", r.region(launch{kernel: "set", args: []arg{from(x)}})},
 		{"value of the wrong size", "value 1 is 2 bytes", r.region(launch{kernel: "set", args: []arg{from(x)}})},
 		{"slice beyond the device", "maxStorageBufferRange", r.region(launch{kernel: "set", args: []arg{from(large)}})},
 	} {

@@ -231,11 +231,12 @@ type residentLaunch struct {
 }
 
 // enterResidentLocked enters the task's storage, and sets s.order.placing to what its command follows
-// because of other tasks. It reports false, and has done nothing, if the task has to be a target.
+// because of other tasks. It reports false, and has done nothing, if the task has to be a target. It does not matter
+// which host storage tasks in flight are going to write: the task reads none.
 func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) bool {
 	k := l.kernel
 	l.distinct = 0
-	if s.presence.vacant() || s.presence.reading > 0 || len(s.presence.hostWrites.byStart) > 0 {
+	if s.presence.vacant() {
 		return false
 	}
 	bindings := k.Bindings()
@@ -251,6 +252,9 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 			l.distinct++
 		}
 		state := stateOf(block)
+		if len(state.Readers) > 0 {
+			return false
+		}
 		if l.watched && l.watch.traits.has(observedOps) {
 			l.watch.mapsLocked(s, m, state, blockAt(block)+offset)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 	"github.com/vkomp/vkomp/vk"
 )
@@ -123,6 +124,61 @@ func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 		t.Run(name+", other storage is pinned", func(t *testing.T) { resides(t, big) })
 		t.Run(name+", its storage is pinned", func(t *testing.T) { resides(t, x, zero) })
 	}
+}
+
+// Kernels are placed at once behind copies to the host that are not over, and on other storage beside them. Only where the host
+// reads memory of the device itself, for a construct that waits, kernels on this memory come after that.
+func TestKernelBehindACopyToTheHostIsAResidentTask(t *testing.T) {
+	for _, mode := range append(slices.Clone(memoryModes), pinnedModes[0]) {
+		hostReads := (mode.memory == unifiedMemory || mode.memory == incoherentMemory) && !mode.hidden
+		for _, awaited := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/awaited %v", mode.name, awaited), func(t *testing.T) {
+				for seed := range uint64(deviceOrders) {
+					behindACopyToTheHost(t, newRig(t, mode, seed), mode.pinned, awaited, !(hostReads && awaited))
+				}
+			})
+		}
+	}
+}
+
+func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, resides bool) {
+	defer r.close()
+	x, y := filled(16, 1), filled(16, 1)
+	if pinned {
+		r.pin(x)
+		defer r.unpin(x)
+	}
+	r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+	add := func(s []uint32, c uint32) {
+		r.run(launch{label: "kernel", kernel: "add", args: []arg{tofrom(s)}, constant: c, out: [][]uint32{s}})
+	}
+	r.d.hold()
+	add(x, 1)
+	update := r.region(launch{label: "update", out: [][]uint32{x}, included: awaited})
+	update.Transfers = []transfer.Request{{Kind: transfer.UpdateFrom, Host: sectionOf(x), Size: 64}}
+	over := make(chan error, 1)
+	go func() { over <- r.s.Run(context.Background(), update) }()
+	r.eventually("the update has entered", func() bool { return len(r.s.presence.hostWrites.byStart) > 0 })
+	add(x, 4)
+	add(y, 4)
+	// The update's goroutine starts the kernel behind it.
+	r.eventually(fmt.Sprintf("the kernel is a resident task: %v", resides), func() bool {
+		n, _ := r.residents(x)
+		if resides {
+			return n == 2
+		}
+		return n == 1 && len(*r.s.presence.hostWrites.byStart[0].writer) == 1 // it is parked
+	})
+	r.resides(y)
+	r.d.release()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	r.taskwait()
+	r.expect("x", x, filled(16, 2)...)
+	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+	r.expect("x", x, filled(16, 6)...)
+	r.expect("y", y, filled(16, 5)...)
 }
 
 // A synchronous kernel on present storage is a resident task, too, whatever becomes of it, and its construct
