@@ -15,6 +15,11 @@ const window = 512
 // inDataRegion measures constructs on mapped data, on the default device of a runtime: step executes
 // the i-th construct.
 func inDataRegion(b *testing.B, o vkomp.Options, step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) error {
+	return inDataRegionOf(b, o, func(*vkomp.Runtime) (x, y []float32, err error) { return constant(64, 1), constant(64, 0), nil }, step)
+}
+
+// inDataRegionOf is inDataRegion for slices of 64 elements that the benchmark makes itself.
+func inDataRegionOf(b *testing.B, o vkomp.Options, slices func(rt *vkomp.Runtime) (x, y []float32, err error), step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) error {
 	b.ReportAllocs()
 	rt, err := vkomp.Open(o)
 	if err != nil {
@@ -25,7 +30,10 @@ func inDataRegion(b *testing.B, o vkomp.Options, step func(ctx context.Context, 
 	if err != nil {
 		return err
 	}
-	x, y := constant(64, 1), constant(64, 0)
+	x, y, err := slices(rt)
+	if err != nil {
+		return err
+	}
 	maps := vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(x), vkomp.ToFrom(y)}}
 	return rt.TargetData(context.Background(), maps, func(ctx context.Context) error {
 		run := func(n int) error {
