@@ -78,8 +78,9 @@ func (s *Scheduler) mustWaitForLocked(t *target) *parkedTasks {
 				}
 			}
 			section := m.Section
-			reads := m.Type.To() || m.Share != memory.ShareNever
-			if block := s.touchedLocked(m.Section); block != nil {
+			block := s.touchedLocked(m.Section)
+			reads := m.Type.To() && m.Always || block == nil && (m.Type.To() || m.Share != memory.ShareNever)
+			if block != nil {
 				if stateOf(block).Shared {
 					section, reads = block.Section, true
 				}

@@ -49,9 +49,14 @@ func (r *rig) residents(x []uint32) (n int, ok bool) {
 // resides checks that one task of x is a resident task, if the rig has such.
 func (r *rig) resides(x []uint32) {
 	r.t.Helper()
+	r.residesTimes(x, 1)
+}
+
+// residesTimes checks that so many tasks of x are resident tasks, if the rig has such.
+func (r *rig) residesTimes(x []uint32, want int) {
+	r.t.Helper()
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	want := 1
 	if r.s.general {
 		want = 0
 	}
@@ -126,22 +131,24 @@ func TestDeferredKernelOnPresentStorageIsAResidentTask(t *testing.T) {
 	}
 }
 
-// Kernels are placed at once behind copies to the host that are not over, and on other storage beside them. Only where the host
-// reads memory of the device itself, for a construct that waits, kernels on this memory come after that.
-func TestKernelBehindACopyToTheHostIsAResidentTask(t *testing.T) {
+// Kernels on present storage are placed at once behind copies to the host that are not over, and on other storage beside them.
+// Only where the host reads memory of the device itself, for a construct that waits, kernels on this memory come after that.
+func TestKernelBehindACopyToTheHostIsPlacedAtOnce(t *testing.T) {
 	for _, mode := range append(slices.Clone(memoryModes), pinnedModes[0]) {
 		hostReads := (mode.memory == unifiedMemory || mode.memory == incoherentMemory) && !mode.hidden
-		for _, awaited := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/awaited %v", mode.name, awaited), func(t *testing.T) {
-				for seed := range uint64(deviceOrders) {
-					behindACopyToTheHost(t, newRig(t, mode, seed), mode.pinned, awaited, !(hostReads && awaited))
-				}
-			})
+		for _, mode.general = range []bool{false, true} {
+			for _, awaited := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/general %v/awaited %v", mode.name, mode.general, awaited), func(t *testing.T) {
+					for seed := range uint64(deviceOrders) {
+						behindACopyToTheHost(t, newRig(t, mode, seed), mode.pinned, awaited, hostReads && awaited)
+					}
+				})
+			}
 		}
 	}
 }
 
-func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, resides bool) {
+func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, comesAfter bool) {
 	defer r.close()
 	x, y := filled(16, 1), filled(16, 1)
 	if pinned {
@@ -161,14 +168,20 @@ func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, resides bool) {
 	r.eventually("the update has entered", func() bool { return len(r.s.presence.hostWrites.byStart) > 0 })
 	add(x, 4)
 	add(y, 4)
-	// The update's goroutine starts the kernel behind it.
-	r.eventually(fmt.Sprintf("the kernel is a resident task: %v", resides), func() bool {
-		n, _ := r.residents(x)
-		if resides {
-			return n == 2
-		}
-		return n == 1 && len(*r.s.presence.hostWrites.byStart[0].writer) == 1 // it is parked
+	// It may be the update's goroutine that starts the kernel.
+	parked := 0
+	r.eventually("the kernel behind the update has started", func() bool {
+		parked = len(*r.s.presence.hostWrites.byStart[0].writer)
+		return r.s.life.live+parked == 4
 	})
+	if parked == 1 != comesAfter {
+		t.Errorf("%d tasks wait for the end of the update", parked)
+	}
+	want := 2
+	if comesAfter {
+		want = 1
+	}
+	r.residesTimes(x, want)
 	r.resides(y)
 	r.d.release()
 	if err := <-over; err != nil {
@@ -179,6 +192,31 @@ func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, resides bool) {
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
 	r.expect("x", x, filled(16, 6)...)
 	r.expect("y", y, filled(16, 5)...)
+}
+
+// A task that uses storage on the host comes after what the host is to write there for a task before it: one that copies present
+// storage to the device anew, and a kernel that uses the host's storage in place, though it only writes it.
+func TestUseOfHostStorageComesAfterCopiesToIt(t *testing.T) {
+	inEveryMemory(t, func(t *testing.T, r *rig) {
+		x, y := filled(16, 1), filled(16, 1)
+		p := r.allocate(16)
+		defer r.free(p)
+		r.transfer(launch{label: "seven"}, toDevice(p, filled(16, 7)))
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+		r.taskwait()
+		r.d.hold()
+		r.run(launch{label: "kernel", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
+		r.transfer(launch{label: "update", out: [][]uint32{x}}, transfer.Request{Kind: transfer.UpdateFrom, Host: sectionOf(x), Size: 64})
+		r.run(launch{label: "anew", enter: []arg{{s: x, kind: memory.MapTo, always: true}}, out: [][]uint32{x}})
+		r.transfer(launch{label: "copy", out: [][]uint32{y}}, toHost(y, p))
+		r.run(launch{label: "kernel", kernel: "set", args: []arg{from(y)}, constant: 3, out: [][]uint32{y}})
+		r.d.release()
+		r.taskwait()
+		r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+		r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
+		r.expect("x", x, filled(16, 2)...)
+		r.expect("y", y, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
+	})
 }
 
 // A synchronous kernel on present storage is a resident task, too, whatever becomes of it, and its construct
