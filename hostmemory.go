@@ -150,7 +150,7 @@ func (m *hostMemory) close() error {
 		return nil
 	}
 	return fmt.Errorf("vkomp: initial device: close: %w: %d allocations not freed, %d bytes%s",
-		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
+		ErrLeaked, left.Count, left.Bytes, leaks.Report())
 }
 
 // report adds the use of the memory to m.

@@ -208,7 +208,7 @@ func (m *pinnedStorages) close(declared []memory.Map) error {
 		return nil
 	}
 	return fmt.Errorf("vkomp: close: %w: %d pinned allocations not freed, %d bytes%s",
-		ErrLeaked, left.Count, left.Bytes, leaks.Report((*memory.Site).Caller))
+		ErrLeaked, left.Count, left.Bytes, leaks.Report())
 }
 
 // pinnedOn is storage whose pin on a device, which has a scheduler, is about to begin or to end.

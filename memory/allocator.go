@@ -55,10 +55,6 @@ type AllocatorOptions struct {
 	// whether there was any. It is called before a request fails for want of
 	// memory. Nil means that there is none.
 	Reclaim func() bool
-
-	// Sites records the call stack of every allocation, for the leak report of
-	// Close. It costs a microsecond and a Go object for each allocation.
-	Sites bool
 }
 
 // withDefaults returns o with its zero fields filled and its sizes aligned.
@@ -207,9 +203,6 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 	}
 
 	c.asked = size
-	if a.options.Sites {
-		c.site = CallSite()
-	}
 	a.allocations++
 	a.liveBytes += c.size << a.shift
 	a.peakLiveBytes = max(a.peakLiveBytes, a.liveBytes)

@@ -33,17 +33,8 @@ var internal = func() [5]string {
 	return [...]string{own + ".", path.Dir(own) + "/sched.", path.Dir(own) + "/sched/", path.Dir(own) + "/internal/", path.Dir(own) + "."}
 }()
 
-// String writes the site's frames, the innermost first, starting at the first one
-// that is not internal. It writes all of them if every frame is internal.
-func (s *Site) String() string {
-	var b strings.Builder
-	for _, f := range fromCaller(s.all()) {
-		fmt.Fprintf(&b, "\n\t%s\n\t\t%s:%d", f.Function, f.File, f.Line)
-	}
-	return b.String()
-}
-
-// Caller writes the first frame of String alone, as " file:line (function)".
+// Caller writes the innermost frame that is not internal, or the innermost one if
+// all are, as " file:line (function)".
 func (s *Site) Caller() string {
 	frames := fromCaller(s.all())
 	if len(frames) == 0 {
@@ -131,10 +122,9 @@ func (l *Leaks) Add(kind, label string, site *Site, bytes uint64) {
 	l.all[of] = t
 }
 
-// Report writes a line for each kind, label and site, the line with the most bytes
-// first, and at most ten; where formats a site. Storage with neither label nor
-// site is left out.
-func (l *Leaks) Report(where func(*Site) string) string {
+// Report writes a line for each kind, label and site's caller, the line with the most
+// bytes first, and at most ten. Storage with neither label nor site is left out.
+func (l *Leaks) Report() string {
 	type line struct {
 		kind, at string
 		Tally
@@ -147,7 +137,7 @@ func (l *Leaks) Report(where func(*Site) string) string {
 			at = fmt.Sprintf(" (%s)", printable(of.label))
 		}
 		if of.site != (Site{}) {
-			at += " at" + where(&of.site)
+			at += " at" + of.site.Caller()
 		}
 		if at == "" {
 			continue
@@ -178,23 +168,21 @@ func (l *Leaks) Report(where func(*Site) string) string {
 	return report.String()
 }
 
-// leaks returns an error that counts the storage still allocated, by site
-// where sites are recorded; nil when there is none.
+// leaks returns an error that counts the storage still allocated; nil when there is
+// none.
 func (a *Allocator) leaks() error {
 	if a.allocations == 0 {
 		return nil
 	}
-	var leaks Leaks
 	var bytes uint64
 	for _, b := range a.blocks {
 		for c := b.first; c != nil; c = c.next {
 			if !c.free {
 				bytes += c.asked
-				leaks.Add("allocations", "", c.site, c.asked)
 			}
 		}
 	}
-	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes%s", ErrLeaked, a.allocations, bytes, leaks.Report((*Site).String))
+	return fmt.Errorf("memory: close: %w: %d allocations, %d bytes", ErrLeaked, a.allocations, bytes)
 }
 
 // printable returns a label as it is, or quoted if it has characters that Go escapes, such as the end of a line.

@@ -40,7 +40,6 @@ type chunk struct {
 	generation uint64
 
 	asked uint64 // bytes, as asked, while in use
-	site  *Site  // where it was allocated, while in use and if sites are recorded
 }
 
 // region is a run of granules [0, size) that chunks divide without gaps; no
@@ -202,7 +201,7 @@ func (t *tlsf) give(c *chunk, lastUse timeline.Frontier) {
 func (c *chunk) release(lastUse timeline.Frontier) {
 	c.lastUse.Join(lastUse)
 	c.generation++
-	c.free, c.asked, c.site = true, 0, nil
+	c.free, c.asked = true, 0
 	c.region.live--
 }
 

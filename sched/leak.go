@@ -52,7 +52,7 @@ func (s *Scheduler) leaksLocked() error {
 	if len(what) == 0 {
 		return nil
 	}
-	return fmt.Errorf("sched: close: %w: %s%s", memory.ErrLeaked, strings.Join(what, "; "), leaks.Report((*memory.Site).Caller))
+	return fmt.Errorf("sched: close: %w: %s%s", memory.ErrLeaked, strings.Join(what, "; "), leaks.Report())
 }
 
 // itemName names a list item by the label of its construct and its own.
