@@ -74,12 +74,6 @@ type Memory struct {
 	spare spares
 }
 
-// Sizes of blocks of VkDeviceMemory, in bytes: they grow from the first to the second.
-const (
-	minBlockBytes = 4 << 20
-	maxBlockBytes = 256 << 20
-)
-
 // Open prepares the memory of a device, of which the queues order the uses.
 func (m *Memory) Open(d Device, queues *order.Queues, o Options) error {
 	p := d.Properties()
@@ -111,7 +105,7 @@ func (m *Memory) openAllocator(o Options, use use, other **memory.Allocator) (*h
 	// Storage lies at multiples of what bindings require, up to 256 bytes, so no binding of a
 	// whole allocation needs an offset member.
 	align := max(l.MinStorageBufferOffsetAlignment, l.NonCoherentAtomSize, 64)
-	smallest, largest, keep := uint64(minBlockBytes), uint64(maxBlockBytes), o.KeepStaging
+	smallest, largest, keep := uint64(memory.DefaultMinBlock), uint64(memory.DefaultMaxBlock), o.KeepStaging
 	if use == forStorage {
 		keep = 0
 	}
