@@ -85,8 +85,8 @@ type Leaks struct {
 
 // Tally is a number of things and their size.
 type Tally struct {
-	Count int    `json:"count"` // number of things
-	Bytes uint64 `json:"bytes"` // total size in bytes
+	Count int    // number of things
+	Bytes uint64 // total size in bytes
 }
 
 // Add counts one more of so many bytes.

@@ -4,22 +4,22 @@ import "fmt"
 
 // AllocatorStats are the statistics of an Allocator at one moment.
 type AllocatorStats struct {
-	Blocks         int    `json:"blocks"`           // of the heap
-	BlockBytes     uint64 `json:"block_bytes"`      // taken from the heap
-	LiveBytes      uint64 `json:"live_bytes"`       // in use by allocations, rounded up to the alignment
-	PeakLiveBytes  uint64 `json:"peak_live_bytes"`  // highest LiveBytes so far
-	PeakBlockBytes uint64 `json:"peak_block_bytes"` // highest BlockBytes so far
-	Allocations    int    `json:"allocations"`      // number of live allocations
+	Blocks         int    // of the heap
+	BlockBytes     uint64 // taken from the heap
+	LiveBytes      uint64 // in use by allocations, rounded up to the alignment
+	PeakLiveBytes  uint64 // highest LiveBytes so far
+	PeakBlockBytes uint64 // highest BlockBytes so far
+	Allocations    int    // number of live allocations
 
 	// The next three describe the blocks that allocations share.
-	FreeBytes     uint64  `json:"free_bytes"`    // not in use
-	LargestFree   uint64  `json:"largest_free"`  // bytes of the largest free chunk
-	Fragmentation float64 `json:"fragmentation"` // share of FreeBytes outside the largest chunk, 0 to 1; 0 if nothing is free
+	FreeBytes     uint64  // not in use
+	LargestFree   uint64  // bytes of the largest free chunk
+	Fragmentation float64 // share of FreeBytes outside the largest chunk, 0 to 1; 0 if nothing is free
 
 	// Empty blocks are given back to the heap by Trim, by Free, and before a
 	// request fails.
-	TrimmedBlocks uint64 `json:"trimmed_blocks"` // given back so far
-	TrimmedBytes  uint64 `json:"trimmed_bytes"`  // of those blocks
+	TrimmedBlocks uint64 // given back so far
+	TrimmedBytes  uint64 // of those blocks
 }
 
 // Plus returns the sum of both statistics, as of one allocator with the memory of

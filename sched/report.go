@@ -9,21 +9,21 @@ import (
 // MemoryReport describes the use of a device's memory at one moment. All sizes are in bytes.
 type MemoryReport struct {
 	// Heaps are the device's memory heaps, by their index in Vulkan.
-	Heaps []allocation.HeapReport `json:"heaps"`
+	Heaps []allocation.HeapReport
 	// Total is the sum over the heaps.
-	Total memory.AllocatorStats `json:"total"`
+	Total memory.AllocatorStats
 
 	// Mapped are the blocks of host storage that have corresponding storage with a reference
 	// count, with the bytes of that storage.
-	Mapped memory.Tally `json:"mapped"`
+	Mapped memory.Tally
 	// Associated are the blocks whose corresponding storage is part of an allocation.
-	Associated memory.Tally `json:"associated"`
+	Associated memory.Tally
 	// Declared are the blocks of declare target variables.
-	Declared memory.Tally `json:"declared"`
+	Declared memory.Tally
 	// Allocated is the memory that the program has allocated and not freed.
-	Allocated memory.Tally `json:"allocated"`
+	Allocated memory.Tally
 	// Pinned is the host storage that is pinned.
-	Pinned memory.Tally `json:"pinned"`
+	Pinned memory.Tally
 }
 
 // ReportHeaps returns a report of a device that is not in use.

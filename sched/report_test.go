@@ -50,7 +50,7 @@ func populated(t *testing.T) (r *rig, end func()) {
 	}
 }
 
-func TestMemoryReportAsJSON(t *testing.T) {
+func TestMemoryReportCountsEverything(t *testing.T) {
 	r, end := populated(t)
 	r.d.budget = []vk.HeapBudget{{Budget: 1 << 30, Usage: 5 << 20}, {Budget: 1 << 29, Usage: 4 << 20}}
 	got, err := json.MarshalIndent(r.s.Memory(), "", "  ")

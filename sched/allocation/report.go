@@ -8,31 +8,31 @@ import (
 // HeapReport describes the use of one memory heap.
 type HeapReport struct {
 	// Size is that of the heap (VkMemoryHeap).
-	Size uint64 `json:"size"`
+	Size uint64
 	// DeviceLocal says that the heap is on the device (VK_MEMORY_HEAP_DEVICE_LOCAL_BIT).
-	DeviceLocal bool `json:"device_local"`
+	DeviceLocal bool
 	// BudgetKnown says that the device reports Budget and Usage (VK_EXT_memory_budget).
-	BudgetKnown bool `json:"budget_known"`
+	BudgetKnown bool
 	// Budget is the size that the process may use of the heap.
-	Budget uint64 `json:"budget"`
+	Budget uint64
 	// Usage is the size that the process uses.
-	Usage uint64 `json:"usage"`
+	Usage uint64
 
 	// Total is the sum of Storage, Staging, Pinned and External. Its PeakBlockBytes is exact; its PeakLiveBytes
 	// is an upper bound if more than one was used.
-	Total memory.AllocatorStats `json:"total"`
+	Total memory.AllocatorStats
 	// Storage is the heap's memory for mapped slices and allocations.
-	Storage memory.AllocatorStats `json:"storage"`
+	Storage memory.AllocatorStats
 	// Staging is the heap's memory for the buffers through which data is copied between these and
 	// the host.
-	Staging memory.AllocatorStats `json:"staging"`
+	Staging memory.AllocatorStats
 	// Pinned is the memory that the driver has allocated for pinned storage.
-	Pinned memory.Tally `json:"pinned"`
+	Pinned memory.Tally
 	// External is the memory of blocks that belong to no allocator (see Memory.Take).
-	External memory.Tally `json:"external"`
+	External memory.Tally
 	// Imported is host storage that the device uses in place. It is in no total, since it takes no
 	// memory from the heap.
-	Imported Imports `json:"imported"`
+	Imported Imports
 }
 
 // Imports describes host storage that is imported as device memory: what is imported now, in
@@ -40,9 +40,9 @@ type HeapReport struct {
 type Imports struct {
 	memory.Tally
 	// PeakBytes is the largest value of Bytes so far.
-	PeakBytes uint64 `json:"peak_bytes"`
+	PeakBytes uint64
 	// Imports counts the imports so far.
-	Imports uint64 `json:"imports"`
+	Imports uint64
 }
 
 // add counts one more import.
