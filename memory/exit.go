@@ -203,7 +203,7 @@ func (t *Table) EndExit(exits []Exit, removed []*Present) []*Present {
 	return removed
 }
 
-// exitEnded removes p if its last exit has exitEnded and no count is left.
+// exitEnded removes p if its last exit has ended and no count is left.
 func (t *Table) exitEnded(p *Present, removed []*Present) []*Present {
 	switch {
 	case !p.exiting || p.ending > 0:

@@ -145,7 +145,7 @@ type Table struct {
 	exiting int    // blocks that are exiting
 	spares  []*Present
 
-	construct uint64     // counts Enter and BeginExit
+	construct uint64     // counts Enter, Retain and Relinquish
 	order     []int32    // scratch: items by address
 	created   []creation // scratch: blocks that the construct creates
 	asked     Map        // scratch: the item handed to allocate
