@@ -220,12 +220,7 @@ func (a *Allocator) allocate(size uint64, s *Storage) error {
 // Free takes s back. The memory may be handed out again at once; its next user is
 // told to be ordered after lastUse and after s.LastUse. Storage that a did not hand
 // out, or that was freed before, is ErrUnknownStorage.
-func (a *Allocator) Free(s Storage, lastUse timeline.Frontier) error {
-	return a.Release(&s, lastUse)
-}
-
-// Release is Free without a copy of the storage, which the caller keeps somewhere.
-func (a *Allocator) Release(s *Storage, lastUse timeline.Frontier) error {
+func (a *Allocator) Free(s *Storage, lastUse timeline.Frontier) error {
 	if invariants.Enabled {
 		defer a.holds()
 	}

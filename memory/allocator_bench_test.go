@@ -19,7 +19,7 @@ func BenchmarkAllocateFree(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				s, _ := a.Allocate(size)
-				a.Free(s, lastUse)
+				a.Free(&s, lastUse)
 			}
 			free(b, a, fence)
 		})
@@ -42,7 +42,7 @@ func BenchmarkChurn(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				i := random.IntN(live)
-				a.Free(storages[i], lastUse)
+				a.Free(&storages[i], lastUse)
 				storages[i], _ = a.Allocate(size())
 			}
 			s := a.Stats()
@@ -73,7 +73,7 @@ func BenchmarkAllocateFreeAmong10000(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				at := order[i&(1<<16-1)]
-				if err := a.Free(storages[at], lastUse); err != nil {
+				if err := a.Free(&storages[at], lastUse); err != nil {
 					b.Fatal(err)
 				}
 				var err error
@@ -101,10 +101,10 @@ func TestAllocateAndFreeAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Free(x, lastUse); err != nil {
+		if err := a.Free(&x, lastUse); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Free(y, lastUse); err != nil {
+		if err := a.Free(&y, lastUse); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 && !invariants.Enabled {

@@ -90,7 +90,7 @@ func allocate(t testing.TB, a *Allocator, size uint64) Storage {
 
 func free(t testing.TB, a *Allocator, s Storage, lastUse ...timeline.Point) {
 	t.Helper()
-	if err := a.Free(s, timeline.NewFrontier(lastUse...)); err != nil {
+	if err := a.Free(&s, timeline.NewFrontier(lastUse...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,13 +172,13 @@ func (m *allocatorMachine) free(t *rapid.T) {
 	m.live[i] = m.live[len(m.live)-1]
 	m.live = m.live[:len(m.live)-1]
 	m.history = append(m.history, use{storage: s, lastUse: f.Clone()})
-	if err := m.a.Free(s, f); err != nil {
+	if err := m.a.Free(&s, f); err != nil {
 		t.Fatal(err)
 	}
 	f.Reset() // the allocator keeps nothing of the caller's frontier
 	f.Add(timeline.Point{Queue: 0, Value: 1})
 	m.forget()
-	if err := m.a.Free(s, f); !errors.Is(err, ErrUnknownStorage) {
+	if err := m.a.Free(&s, f); !errors.Is(err, ErrUnknownStorage) {
 		t.Fatalf("second free: %v", err)
 	}
 }

@@ -194,9 +194,9 @@ func TestFreeRefusesForeignAndStaleStorage(t *testing.T) {
 	s := allocate(t, a, 100)
 	before := a.Stats()
 	for name, err := range map[string]error{
-		"zero":    a.Free(Storage{}, timeline.Frontier{}),
-		"made up": a.Free(Storage{Block: s.Block, Offset: s.Offset, Size: s.Size}, timeline.Frontier{}),
-		"foreign": b.Free(s, timeline.Frontier{}),
+		"zero":    a.Free(&Storage{}, timeline.Frontier{}),
+		"made up": a.Free(&Storage{Block: s.Block, Offset: s.Offset, Size: s.Size}, timeline.Frontier{}),
+		"foreign": b.Free(&s, timeline.Frontier{}),
 	} {
 		if !errors.Is(err, ErrUnknownStorage) {
 			t.Errorf("%s: %v", name, err)
@@ -207,7 +207,7 @@ func TestFreeRefusesForeignAndStaleStorage(t *testing.T) {
 	}
 	free(t, a, s)
 	again := allocate(t, a, 100)
-	if err := a.Free(s, timeline.Frontier{}); !errors.Is(err, ErrUnknownStorage) || again.Offset != s.Offset {
+	if err := a.Free(&s, timeline.Frontier{}); !errors.Is(err, ErrUnknownStorage) || again.Offset != s.Offset {
 		t.Errorf("the same bytes, freed through the storage of their previous user: %v", err)
 	}
 	free(t, a, again)
@@ -269,7 +269,7 @@ func TestCloseCountsLeaks(t *testing.T) {
 	if _, err := a.Allocate(1); !errors.Is(err, ErrClosed) {
 		t.Errorf("allocate after close: %v", err)
 	}
-	if err := a.Free(kept, timeline.Frontier{}); !errors.Is(err, ErrClosed) {
+	if err := a.Free(&kept, timeline.Frontier{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("free after close: %v", err)
 	}
 	if err := a.Validate(); err != nil {
@@ -329,7 +329,7 @@ func TestUsersNeverShareBytes(t *testing.T) {
 				t.Fatalf("byte %d of user %d's storage was written by %d", j, user, b)
 			}
 		}
-		if err := a.Free(s, timeline.NewFrontier(timeline.Point{Queue: timeline.Queue(user), Value: 1})); err != nil {
+		if err := a.Free(&s, timeline.NewFrontier(timeline.Point{Queue: timeline.Queue(user), Value: 1})); err != nil {
 			t.Fatal(err)
 		}
 		live[user][i] = live[user][len(live[user])-1]

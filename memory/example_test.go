@@ -28,7 +28,7 @@ func ExampleAllocator() {
 	}
 	x, _ := a.Allocate(1000)
 	fmt.Println("x at", x.Offset, "after", x.LastUse())
-	if err := a.Free(x, timeline.NewFrontier(timeline.Point{Queue: 0, Value: 7})); err != nil {
+	if err := a.Free(&x, timeline.NewFrontier(timeline.Point{Queue: 0, Value: 7})); err != nil {
 		fmt.Println(err)
 	}
 	y, _ := a.Allocate(500)
@@ -54,7 +54,7 @@ func ExampleTable() {
 	}
 	allocate := func(m *memory.Map) (memory.Storage, error) { return a.Allocate(m.StorageSize()) }
 	release := func(s memory.Storage) {
-		if err := a.Free(s, timeline.Frontier{}); err != nil {
+		if err := a.Free(&s, timeline.Frontier{}); err != nil {
 			fmt.Println(err)
 		}
 	}

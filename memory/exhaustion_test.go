@@ -21,7 +21,7 @@ func TestHeapFailureAtEveryCallLeavesAllocatorUnchanged(t *testing.T) {
 				size = 600_000 + uint64(i) // above half of MaxBlock, so a dedicated block
 			}
 			if i%5 == 4 { // leaves gaps, and sometimes an empty block
-				if err := a.Free(live[0], timeline.Frontier{}); err != nil {
+				if err := a.Free(&live[0], timeline.Frontier{}); err != nil {
 					return live, before, err
 				}
 				live = live[1:]

@@ -34,7 +34,7 @@ func TestDamageShowsAtTheNextChange(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Allocator, Storage){
 		"allocate": func(a *Allocator, _ Storage) { a.Allocate(100) },
-		"free":     func(a *Allocator, s Storage) { a.Free(s, timeline.Frontier{}) },
+		"free":     func(a *Allocator, s Storage) { a.Free(&s, timeline.Frontier{}) },
 		"trim":     func(a *Allocator, _ Storage) { a.Trim() },
 	} {
 		t.Run(name, func(t *testing.T) {

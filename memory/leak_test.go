@@ -94,7 +94,7 @@ func TestReclaimIsAskedBeforeARequestFails(t *testing.T) {
 	if asked != 2 {
 		t.Error("reclaimed where there was memory")
 	}
-	if err := a.Free(s, timeline.Frontier{}); err != nil {
+	if err := a.Free(&s, timeline.Frontier{}); err != nil {
 		t.Error(err)
 	}
 	h.fail = func(int, uint64) error { return errors.New("something else") }

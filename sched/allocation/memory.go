@@ -188,7 +188,7 @@ func (m *Memory) share(item *memory.Map) (memory.Storage, error) {
 // Free frees storage that For returned, or that Storage allocated, and that no command has used.
 func (m *Memory) Free(st memory.Storage) {
 	if !m.dropImport(st) {
-		m.Storage.Release(&st, timeline.Frontier{})
+		m.Storage.Free(&st, timeline.Frontier{})
 	}
 }
 
@@ -201,7 +201,7 @@ func (m *Memory) FreeStaging(st memory.Storage, last *order.SyncSet) {
 // the stack, because the allocator does not keep it.
 func freeAfter(a *memory.Allocator, st *memory.Storage, last *order.SyncSet) {
 	if last.Len() == 0 {
-		a.Release(st, timeline.Frontier{})
+		a.Free(st, timeline.Frontier{})
 		return
 	}
 	var few [8]timeline.Point
@@ -210,7 +210,7 @@ func freeAfter(a *memory.Allocator, st *memory.Storage, last *order.SyncSet) {
 		p := last.At(i)
 		points = append(points, timeline.Point{Queue: timeline.Queue(p.Queue), Value: p.Value})
 	}
-	a.Release(st, timeline.FrontierOf(points))
+	a.Free(st, timeline.FrontierOf(points))
 }
 
 // StorageRange returns bytes of storage as a range of VkDeviceMemory. It reports false if the

@@ -90,7 +90,7 @@ func TestSharedPartsOfPinnedStorage(t *testing.T) {
 	if m.imports.of(own.Block.ID) != nil {
 		t.Error("an item that may not share has the host's storage")
 	}
-	m.Storage.Free(own, own.LastUse())
+	m.Storage.Free(&own, own.LastUse())
 	item.Section = sectionOf(make([]byte, 100))
 	if st, err = m.For(&item); err != nil {
 		t.Fatal(err)
