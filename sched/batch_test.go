@@ -174,7 +174,7 @@ func TestTaskOfHigherPriorityDoesNotWaitForTheBatchToFill(t *testing.T) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
 	if q := r.s.order.All()[0]; r.d.submits != order.MaxInFlight+1 || !q.Pending().Empty() {
-		t.Errorf("%d submissions, %d commands left", r.d.submits, q.Pending().Commands())
+		t.Errorf("%d submissions, nothing left: %v", r.d.submits, q.Pending().Empty())
 	}
 }
 

@@ -190,7 +190,8 @@ func TestWorkPendingBeforeACrossingIsNotDelayed(t *testing.T) {
 	add(1, "pending", y)
 	add(1, "crossing", x)
 	r.s.mu.Lock()
-	pending, q := r.s.order.All()[1].Last(), r.s.order.All()[1]
+	q := r.s.order.All()[1]
+	pending := q.InFlight()[len(q.InFlight())-1].Value()
 	r.s.mu.Unlock()
 	resume := r.stall(0)
 	r.eventually("what was pending is complete", func() bool { return q.Completed() == pending })

@@ -273,7 +273,7 @@ func (r *rig) checkEmpty() {
 	}
 	for _, q := range r.s.order.All() {
 		if r.s.life.live != 0 || len(q.InFlight()) != 0 || !q.Pending().Empty() {
-			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, %d commands pending", r.s.life.live, len(q.InFlight()), q.Index(), q.Pending().Commands())
+			r.t.Errorf("%d tasks live, %d batches of queue %d in flight, nothing pending: %v", r.s.life.live, len(q.InFlight()), q.Index(), q.Pending().Empty())
 		}
 	}
 	for name, a := range map[string]*memory.Allocator{"storage": r.s.memory.Storage, "staging": r.s.memory.Staging} {

@@ -164,9 +164,6 @@ func (b *Batch) AddForeign(f Foreign) {
 // Foreign returns what AddForeign has added. The slices belong to the batch.
 func (b *Batch) Foreign() Foreign { return b.foreign }
 
-// Commands returns the number of the batch's commands.
-func (b *Batch) Commands() int { return b.commands }
-
 // Empty reports whether submitting the batch would have no effect.
 func (b *Batch) Empty() bool { return b.commands == 0 && !b.hostRead && len(b.tasks) == 0 }
 

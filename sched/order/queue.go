@@ -104,9 +104,6 @@ func (q *Queue) Gathering() bool { return len(q.inFlight) == 0 && !q.pending.Emp
 // slice belongs to the queue.
 func (q *Queue) InFlight() []*Batch { return q.inFlight }
 
-// Last returns the value of the last batch that was closed and not refused.
-func (q *Queue) Last() uint64 { return q.last }
-
 // Sent returns the value of the last batch that was submitted.
 func (q *Queue) Sent() uint64 { return q.sent }
 
@@ -200,14 +197,6 @@ func (q *Queue) batchInFlight(value uint64) *Batch {
 		return q.inFlight[i]
 	}
 	return nil
-}
-
-// underWay returns the batch that signals value, in flight or pending, or nil.
-func (q *Queue) underWay(value uint64) *Batch {
-	if value == q.pending.value {
-		return q.pending
-	}
-	return q.batchInFlight(value)
 }
 
 // knownAt returns the value of a closed batch to wait for in order to follow v, and the clock of what

@@ -127,7 +127,7 @@ func TestLevelsDoNotGrowWithRecycling(t *testing.T) {
 		t.Errorf("a chain of 50 commands has %d levels", n)
 	}
 	submit(t, o, q)
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	deep.reset(deep.value)
 	if len(deep.levels) > 0 {
 		t.Errorf("%d levels of an empty batch", len(deep.levels))
@@ -147,7 +147,7 @@ func TestRecycledBatchLetsGoOfItsTasks(t *testing.T) {
 		dispatch(t, o, q)
 		submit(t, o, q)
 	}
-	if tasks := complete(o, q, q.Last()); len(tasks) != 20 {
+	if tasks := complete(o, q, q.last); len(tasks) != 20 {
 		t.Fatalf("%d tasks are complete, want 20", len(tasks))
 	}
 	if len(q.spare) == 0 {
@@ -169,7 +169,7 @@ func TestQueueHasRoomForWhatIsInFlight(t *testing.T) {
 	for range 50 {
 		dispatch(t, o, q)
 		submit(t, o, q)
-		complete(o, q, q.Last())
+		complete(o, q, q.last)
 	}
 	if room := cap(q.room); room > 4*MaxInFlight {
 		t.Errorf("there is room for %d batches, and 1 in flight at most", room)
@@ -198,7 +198,7 @@ func bursts(t *testing.T, o *Queues, q *Queue, links int) func(n int) (made int)
 			}
 			submitChain(t, o, q, links)
 		}
-		complete(o, q, q.Last())
+		complete(o, q, q.last)
 		return made
 	}
 }
@@ -235,7 +235,7 @@ func TestQueueKeepsLittleAfterABurst(t *testing.T) {
 		all = append(all, weak.Make(q.pending))
 		submitChain(t, o, q, 3000)
 	}
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	for range 3 {
 		runtime.GC()
 	}
@@ -281,7 +281,7 @@ func TestCrossingSubmitsWhatIsWaitedFor(t *testing.T) {
 		t.Errorf("the batch waits for %v, want %v", d.waits, want)
 	}
 	// The end of a batch that waited for x shows that x is complete.
-	if tasks := complete(o, second, second.Last()); len(tasks) != 4 || tasks[0] != x {
+	if tasks := complete(o, second, second.last); len(tasks) != 4 || tasks[0] != x {
 		t.Errorf("%d tasks are complete, want 4 with the one that was waited for first", len(tasks))
 	}
 }
@@ -493,7 +493,7 @@ func TestLastBatchIsTheOneSubmittedLast(t *testing.T) {
 	if last := o.LastBatch(task); last != b.InFlight()[0] {
 		t.Error("the last batch is not the one submitted last")
 	}
-	complete(o, b, b.Last())
+	complete(o, b, b.last)
 	if last := o.LastBatch(task); last != nil {
 		t.Errorf("the last batch is %v after all are complete", last)
 	}
@@ -507,7 +507,7 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	for range 5 {
 		dispatch(t, o, q)
 		submit(t, o, q)
-		complete(o, q, q.Last())
+		complete(o, q, q.last)
 	}
 	o.Retire()
 	if !o.Retiring() {
@@ -532,7 +532,7 @@ func TestRetiredQueueKeepsNothing(t *testing.T) {
 	if w, ok := o.NextWait(q); !ok || w.Queue != q || w.Value != x.At.Value {
 		t.Errorf("the waiter is to wait for %d: %v, want %d", w.Value, ok, x.At.Value)
 	}
-	if tasks := complete(o, q, q.Last()); !slices.Equal(tasks, []*Task{x}) {
+	if tasks := complete(o, q, q.last); !slices.Equal(tasks, []*Task{x}) {
 		t.Errorf("%d tasks are complete, want 1", len(tasks))
 	}
 }
@@ -561,7 +561,7 @@ func TestRetiredWaiterEndsAfterTheDriver(t *testing.T) {
 		locked(o.Retire)
 		synctest.Wait()
 		locked(func() {
-			complete(o, q, q.Last())
+			complete(o, q, q.last)
 			o.StopDriving(q)
 		})
 		synctest.Wait()

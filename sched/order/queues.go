@@ -151,7 +151,13 @@ func (o *Queues) AllComplete(s *SyncSet) bool {
 }
 
 // UnderWay returns the batch of a sync point if it is pending or in flight, otherwise nil.
-func (o *Queues) UnderWay(p SyncPoint) *Batch { return o.all[p.Queue].underWay(p.Value) }
+func (o *Queues) UnderWay(p SyncPoint) *Batch {
+	q := o.all[p.Queue]
+	if p.Value == q.pending.value {
+		return q.pending
+	}
+	return q.batchInFlight(p.Value)
+}
 
 // addFrontier adds points that follow all commands of the batches up to a frontier.
 func (o *Queues) addFrontier(s *SyncSet, f timeline.Frontier) {

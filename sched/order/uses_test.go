@@ -28,7 +28,7 @@ func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 	if s := waitOf(o, &u); s.Len() > 0 {
 		t.Errorf("who follows nothing follows %v, a write in flight", s.At(0))
 	}
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	if s := waitOf(o, &u); s.Len() != 1 || s.First() != write {
 		t.Errorf("the complete write is not followed: %v", s)
 	}
@@ -38,7 +38,7 @@ func TestUsesFollowCompleteWritesAndTransfersInFlight(t *testing.T) {
 		t.Errorf("the transfer in flight is not followed: %v", s)
 	}
 	submit(t, o, copies)
-	complete(o, copies, copies.Last())
+	complete(o, copies, copies.last)
 	if s := waitOf(o, &u); s.Len() != 1 || s.First() != write {
 		t.Errorf("the complete transfer is followed: %v", s)
 	}
@@ -53,7 +53,7 @@ func TestCoarserHistoryFollowsWritesBeforeThoseInFlight(t *testing.T) {
 	write := dispatch(t, o, q).At
 	o.Wrote(&u, Span{Size: 16}, write)
 	submit(t, o, q)
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	o.Wrote(&u, Span{Start: 16, Size: 16}, dispatch(t, o, q).At)
 	u.history.coarsen()
 	if n := len(u.history.segments); n != 1 {
@@ -80,13 +80,13 @@ func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	if o.HostMayWrite(&u) {
 		t.Error("the host may write what a command in flight reads")
 	}
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	if !o.HostMayWrite(&u) {
 		t.Error("the host may not write what was read")
 	}
 	o.Wrote(&u, Span{Size: 16}, dispatch(t, o, q).At)
 	submit(t, o, q)
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	if o.HostMayWrite(&u) || u.Visible(o.HostReached()) {
 		t.Error("the host sees what no barrier made visible to it")
 	}
@@ -96,7 +96,7 @@ func TestHostWritesNothingThatTheDeviceUses(t *testing.T) {
 	if !u.Visible(q.HostVisible()) {
 		t.Error("the barrier in flight makes nothing visible")
 	}
-	complete(o, q, q.Last())
+	complete(o, q, q.last)
 	if !o.HostMayWrite(&u) {
 		t.Error("the host does not see what is behind a barrier to it")
 	}
@@ -129,7 +129,7 @@ func TestArrivalsComeInTheOrderOfTheSubmissions(t *testing.T) {
 	submit(t, o, b)
 	want = append(want, dispatch(t, o, a, want[1].At))
 	submit(t, o, a)
-	got := complete(o, a, a.Last())
+	got := complete(o, a, a.last)
 	if len(got) != len(want) {
 		t.Fatalf("%d tasks are complete, want %d", len(got), len(want))
 	}
@@ -138,7 +138,7 @@ func TestArrivalsComeInTheOrderOfTheSubmissions(t *testing.T) {
 			t.Errorf("task %d is not complete in its place", i)
 		}
 	}
-	if b.Completed() != b.Last() || len(b.InFlight()) > 0 {
+	if b.Completed() != b.last || len(b.InFlight()) > 0 {
 		t.Error("the batch that was waited for is not complete")
 	}
 }
