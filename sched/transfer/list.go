@@ -249,25 +249,35 @@ func (l *List) touchStaging(d *Device, st *memory.Storage, at, size uint64) {
 
 // flush makes what the host has written visible to the device.
 func (l *List) flush(d *Device) error {
-	if len(l.incoherent) == 0 {
+	err := d.flush(l.incoherent)
+	empty(&l.incoherent)
+	return err
+}
+
+// invalidate makes what the device has written visible to the host.
+func (l *List) invalidate(d *Device) error {
+	err := d.invalidate(l.incoherent)
+	empty(&l.incoherent)
+	return err
+}
+
+// flush makes what the host has written to memory that is not coherent visible to the device.
+func (d *Device) flush(dirty []vk.MemoryRange) error {
+	if len(dirty) == 0 {
 		return nil
 	}
-	err := d.Memory.Flush(l.incoherent)
-	empty(&l.incoherent)
-	if err != nil {
+	if err := d.Memory.Flush(dirty); err != nil {
 		return fmt.Errorf("flush of what the host copied: %w", err)
 	}
 	return nil
 }
 
-// invalidate makes what the device has written visible to the host.
-func (l *List) invalidate(d *Device) error {
-	if len(l.incoherent) == 0 {
+// invalidate makes what the device has written to memory that is not coherent visible to the host.
+func (d *Device) invalidate(stale []vk.MemoryRange) error {
+	if len(stale) == 0 {
 		return nil
 	}
-	err := d.Memory.Invalidate(l.incoherent)
-	empty(&l.incoherent)
-	if err != nil {
+	if err := d.Memory.Invalidate(stale); err != nil {
 		return fmt.Errorf("invalidation of what the host is to copy: %w", err)
 	}
 	return nil

@@ -252,10 +252,8 @@ func (s *streaming) in(hand int) error {
 		if err := copyBytes(c.Host(), unsafe.Add(p.x.Host.Ptr, p.at), p.n); err != nil {
 			return err
 		}
-		if dirty := s.touch(hand, c, p.n); len(dirty) > 0 {
-			if err := s.d.Memory.Flush(dirty); err != nil {
-				return fmt.Errorf("flush of what the host copied: %w", err)
-			}
+		if err := s.d.flush(s.touch(hand, c, p.n)); err != nil {
+			return err
 		}
 		if err := s.by.Place(p.x, c, p.at, p.n); err != nil {
 			return err
@@ -290,10 +288,8 @@ func (s *streaming) out(hand int) error {
 		if err := s.by.Await(c); err != nil {
 			return err
 		}
-		if stale := s.touch(hand, c, p.n); len(stale) > 0 {
-			if err := s.d.Memory.Invalidate(stale); err != nil {
-				return fmt.Errorf("invalidation of what the host is to copy: %w", err)
-			}
+		if err := s.d.invalidate(s.touch(hand, c, p.n)); err != nil {
+			return err
 		}
 		if err := copyBytes(unsafe.Add(p.x.Host.Ptr, p.at), c.Host(), p.n); err != nil {
 			return err
