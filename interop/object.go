@@ -101,10 +101,10 @@ func (o Object) Int(p Property) (int, RC) {
 		q, _ := o.Queue()
 		return int(q.Family), rc
 	case PropertyWaitValue:
-		wait, _, _ := foreign.Object(o).Peek()
+		wait, _ := foreign.Object(o).Peek()
 		return int(wait), rc
 	case PropertySignalValue:
-		_, signal, _ := foreign.Object(o).Peek()
+		_, signal := foreign.Object(o).Peek()
 		return int(signal), rc
 	}
 	return 0, RCOther

@@ -128,15 +128,13 @@ func (o Object) Queue() (q QueueInfo, ok bool) {
 	return QueueInfo{seq.queue.Handle(), seq.queue.Family(), seq.implicit.Load(), seq.queue.Locker()}, true
 }
 
-// Peek returns the values that the next foreign work waits for and signals. ok is false without
-// targetsync.
-func (o Object) Peek() (wait, signal uint64, ok bool) {
+// Peek returns the values that the next foreign work waits for and signals, 0 without targetsync.
+func (o Object) Peek() (wait, signal uint64) {
 	seq, err := o.syncs()
 	if err != nil {
-		return 0, 0, false
+		return 0, 0
 	}
-	wait, signal = seq.peek()
-	return wait, signal, true
+	return seq.peek()
 }
 
 // Next announces foreign work.

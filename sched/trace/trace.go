@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -226,7 +225,7 @@ func (tr *Trace) flushLocked() {
 func (tr *Trace) failed(err error) {
 	tr.lock()
 	defer tr.unlock()
-	tr.stamps.err = cmp.Or(tr.stamps.err, err)
+	tr.stamps.fail(err)
 }
 
 // lossLocked returns why records were lost since it was last called, nil if none were.
