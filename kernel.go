@@ -1,6 +1,7 @@
 package vkomp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -92,23 +93,31 @@ type HostCall struct {
 // whatever the Host variant returns. For Implicit it returns the slice up to its capacity,
 // for IsDevicePtr everything that follows the pointer.
 func HostSlice[T any](c *HostCall, k int) []T {
-	if k < 0 || k >= len(c.buffers) {
-		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for slice argument %d of %d", ErrInvalidArgument, c.name, k, len(c.buffers)))
+	a := c.argument("slice", c.buffers, k)
+	if a == nil {
 		return nil
 	}
-	return hostElements[T](c, &c.buffers[k], "slice", k)
+	return hostElements[T](c, a, "slice", k)
+}
+
+// argument returns the k-th of the arguments of a kind. If there is none it returns nil, and the call fails.
+func (c *HostCall) argument(kind string, all []hostArg, k int) *hostArg {
+	if k < 0 || k >= len(all) {
+		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for %s argument %d of %d", ErrInvalidArgument, c.name, kind, k, len(all)))
+		return nil
+	}
+	return &all[k]
 }
 
 // HostPointee returns the storage to which the k-th value argument of the call points, which
 // must be a DevicePtr or an AddressOf: the elements from there to the end of the storage. It
 // is nil for a nil pointer. The errors are those of HostSlice.
 func HostPointee[T any](c *HostCall, k int) []T {
-	if k < 0 || k >= len(c.values) {
-		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
+	a := c.argument("value", c.values, k)
+	switch {
+	case a == nil:
 		return nil
-	}
-	a := &c.values[k]
-	if a.kind == argValue {
+	case a.kind == argValue:
 		c.fail(fmt.Errorf("%w: value argument %d of kernel %q is of type %s, its Host variant expects a pointer", ErrInvalidArgument, k, c.name, a.at.elem))
 		return nil
 	}
@@ -143,11 +152,10 @@ func hostElements[T any](c *HostCall, a *hostArg, what string, k int) []T {
 // address in a uint64.
 func HostValue[T any](c *HostCall, k int) T {
 	var v T
-	if k < 0 || k >= len(c.values) {
-		c.fail(fmt.Errorf("%w: the Host variant of kernel %q asks for value argument %d of %d", ErrInvalidArgument, c.name, k, len(c.values)))
+	a := c.argument("value", c.values, k)
+	if a == nil {
 		return v
 	}
-	a := &c.values[k]
 	is, want := a.at.elem, reflect.TypeFor[T]()
 	if a.kind != argValue {
 		if p, ok := any(&v).(*DevicePtr); ok {
@@ -229,10 +237,7 @@ func (rt *Runtime) NewKernel(src KernelSource) (Kernel, error) {
 }
 
 func (rt *Runtime) newKernel(src KernelSource) (*sharedKernel, error) {
-	k := &sharedKernel{rt: rt, name: src.Name, host: src.Host}
-	if k.name == "" {
-		k.name = "kernel"
-	}
+	k := &sharedKernel{rt: rt, name: cmp.Or(src.Name, "kernel"), host: src.Host}
 	if err := rt.open(); err != nil {
 		return nil, fmt.Errorf("kernel %q: %w", k.name, err)
 	}
@@ -240,12 +245,8 @@ func (rt *Runtime) newKernel(src KernelSource) (*sharedKernel, error) {
 		return nil, fmt.Errorf("%w: kernel %q has neither SPIR-V nor a Host variant", ErrInvalidArgument, k.name)
 	}
 	if len(src.SPIRV) > 0 {
-		entry := src.Entry
-		if entry == "" {
-			entry = "main"
-		}
 		var err error
-		if k.shader, err = kernel.New(k.name, src.SPIRV, entry, src.Specialize); err != nil {
+		if k.shader, err = kernel.New(k.name, src.SPIRV, cmp.Or(src.Entry, "main"), src.Specialize); err != nil {
 			return nil, err
 		}
 		k.accepted = make([]atomic.Pointer[reflect.Type], len(k.shader.Values()))
