@@ -339,9 +339,7 @@ func (d *device) stats() sched.Stats {
 func (d *device) pause(kind PauseKind) error {
 	d.life.Lock()
 	defer d.life.Unlock()
-	d.mu.Lock()
-	s := d.scheduler
-	d.mu.Unlock()
+	s := d.opened()
 	switch {
 	case s == nil:
 		return nil

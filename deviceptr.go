@@ -102,9 +102,6 @@ type endpoint struct {
 	d    *device
 	p    sched.Pointer
 	host memory.Section
-	// atEnd says that the pointer is past the last byte of the storage. host then has the
-	// address of the storage only to keep it reachable.
-	atEnd bool
 	// shared is the address on the host if p points to host storage itself, where that is known.
 	shared uintptr
 }
@@ -134,11 +131,12 @@ func (rt *Runtime) endpoint(p *DevicePtr, offset, size uint64) (endpoint, error)
 		}
 		return endpoint{d: p.d, p: p.p}, rt.owns(p)
 	}
-	host, atEnd, err := rt.hostStorage(p, offset, size)
-	return endpoint{host: host, atEnd: atEnd}, err
+	host, _, err := rt.hostStorage(p, offset, size)
+	return endpoint{host: host}, err
 }
 
-// hostStorage is endpoint for a pointer that does not point into the memory of a Vulkan device.
+// hostStorage is endpoint for a pointer that does not point into the memory of a Vulkan device. atEnd says that the
+// pointer is past the last byte of the storage: host then has the address of the storage only to keep it reachable.
 func (rt *Runtime) hostStorage(p *DevicePtr, offset, size uint64) (host memory.Section, atEnd bool, err error) {
 	if err := rt.owns(p); err != nil {
 		return memory.Section{}, false, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/vkomp/vkomp/interop"
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/vk"
 )
 
 // InteropBuffer returns where the size bytes from p on lie on the object's device, so that
@@ -85,10 +84,9 @@ func (rt *Runtime) interopSemaphoreFd(o interop.Object) (fd int, err error) {
 	if err := rt.open(); err != nil {
 		return -1, err
 	}
-	owner, semaphore := rt.ownerOf(o), vk.Semaphore(0)
-	if s, ok := o.Semaphore(); ok && owner != nil {
-		semaphore = s
-	} else {
+	owner := rt.ownerOf(o)
+	semaphore, ok := o.Semaphore()
+	if !ok || owner == nil {
 		return -1, fmt.Errorf("%w: %v has no semaphore of this runtime", ErrInvalidArgument, o)
 	}
 	_, v, err := Device{rt.devices[owner.Number]}.vulkanOf(context.Background())

@@ -188,7 +188,7 @@ func (rt *Runtime) newPinned(ctx context.Context, elem reflect.Type, devices []D
 		devices = []Device{{}}
 	}
 	for _, of := range devices {
-		d, err := rt.resolve(c, of, Cond(0))
+		d, err := rt.resolve(c, of, condAbsent)
 		if err != nil {
 			return nil, err
 		}

@@ -150,7 +150,7 @@ func (a *Arg) reaches(d *device, label string) error {
 	switch a.kind {
 	case argDevicePtr, argDeviceAddr:
 	case argPointer:
-		if p.IsNil() || p.d == nil {
+		if p.d == nil {
 			return d.rt.owns(p)
 		}
 	default:
