@@ -39,16 +39,13 @@ func (d Device) alloc(ctx context.Context, size int, p *DevicePtr) error {
 		return nil
 	}
 	defer rt.using.leave(rt.using.enter())
-	var s *sched.Scheduler
-	if !d.IsInitial() {
-		if s, err = d.d.open(); err != nil {
-			return err
-		}
+	s, err := d.d.open()
+	if err != nil {
+		return err
 	}
 	if events := rt.events.Load(); events != nil {
-		on := s
 		*p, err = d.allocateObserved(ctx, events, uint64(size), func() (p DevicePtr, err error) {
-			err = d.allocate(on, uint64(size), &p)
+			err = d.allocate(s, uint64(size), &p)
 			return p, err
 		})
 		return err
@@ -133,11 +130,9 @@ func (d Device) free(ctx context.Context, p *DevicePtr) error {
 		return nil
 	}
 	defer rt.using.leave(rt.using.enter())
-	var s *sched.Scheduler
-	if !d.IsInitial() {
-		if s, err = d.d.open(); err != nil {
-			return err
-		}
+	s, err := d.d.open()
+	if err != nil {
+		return err
 	}
 	if events := rt.events.Load(); events != nil {
 		return d.freeObserved(ctx, events, s, p)

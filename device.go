@@ -170,9 +170,9 @@ type device struct {
 	past       sched.Stats
 }
 
-// open returns the device's scheduler, opening the device if need be.
+// open returns the device's scheduler, opening the device if need be. The initial device has none.
 func (d *device) open() (*sched.Scheduler, error) {
-	if s := d.live.Load(); s != nil {
+	if s := d.live.Load(); s != nil || d.physical == nil {
 		return s, nil
 	}
 	if s, err := d.current(); s != nil || err != nil {

@@ -161,7 +161,7 @@ func (rt *Runtime) evaluateStandalone(c *current, passed *clauses, d *standalone
 	for k := 0; k < len(items) && err == nil; k++ {
 		err = d.add(passed, &items[k], k)
 	}
-	if err == nil && passed.device.physical != nil {
+	if err == nil {
 		s, err = passed.device.open()
 	}
 	passed.Depend = appendItems(passed.Depend, depend)
