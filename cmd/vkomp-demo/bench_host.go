@@ -58,9 +58,7 @@ func benchEdge(b *bench) error {
 	err := b.present([]vkomp.Arg{vkomp.To(x)}, []vkomp.Arg{vkomp.From(x)}, func() error {
 		return b.taskFigures("edge.target_host_pair", n, func() error {
 			for range n {
-				err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
-					Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-				if err != nil {
+				if err := b.increment(b.ctx, x); err != nil {
 					return err
 				}
 				body := func(context.Context) error { sum++; return nil }
@@ -140,8 +138,7 @@ func (b *bench) creators(chains [][]uint32, tasks int, region func(body func(con
 						return nil
 					}, Depend: []vkomp.Depend{vkomp.Out(x)}})
 					for i := 0; i < tasks && err == nil; i++ {
-						err = b.rt.Target(ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
-							Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
+						err = b.increment(ctx, x)
 					}
 					created[k] = time.Since(start)
 					return err

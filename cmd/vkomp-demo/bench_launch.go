@@ -108,9 +108,7 @@ func benchSync(b *bench) error {
 				Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
 		}},
 		{"nowait_then_taskwait", increment, func() error {
-			err := b.rt.Target(b.ctx, vkomp.Target{Kernel: inc.vkomp, Range: oneInvocation, NoWait: true,
-				Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-			if err != nil {
+			if err := b.increment(b.ctx, x); err != nil {
 				return err
 			}
 			return b.rt.Taskwait(b.ctx)
@@ -187,13 +185,17 @@ func (b *bench) chainBy(measure measures) error {
 // chain creates the tasks of a chain on x, which is present.
 func (b *bench) chain(x []uint32) error {
 	for range b.tasks {
-		err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
-			Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-		if err != nil {
+		if err := b.increment(b.ctx, x); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// increment creates a deferred task that increments the first word of x, which is present, after others on x.
+func (b *bench) increment(ctx context.Context, x []uint32) error {
+	return b.rt.Target(ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
+		Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
 }
 
 func benchChain2(b *bench) error {
@@ -278,10 +280,6 @@ func benchFan(b *bench) error {
 		return err
 	}
 	inc, add := b.kernels.inc, b.kernels.add
-	write := func() error {
-		return b.rt.Target(b.ctx, vkomp.Target{Kernel: inc.vkomp, Range: oneInvocation, NoWait: true,
-			Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-	}
 	launches := []rawvulkan.Launch{withBarrier(inc.launch([]uint32{0}, bx.All()))}
 	for i := range y {
 		launches = append(launches, add.launch([]uint32{uint32(i)}, bx.All(), by.All()))
@@ -290,7 +288,7 @@ func benchFan(b *bench) error {
 	launches = append(launches, inc.launch([]uint32{0}, bx.All()))
 	err = b.present([]vkomp.Arg{vkomp.To(x), vkomp.To(y)}, []vkomp.Arg{vkomp.From(x), vkomp.From(y)}, func() error {
 		return b.launches("fan", func() error {
-			if err := write(); err != nil {
+			if err := b.increment(b.ctx, x); err != nil {
 				return err
 			}
 			for i := range y {
@@ -300,7 +298,7 @@ func benchFan(b *bench) error {
 					return err
 				}
 			}
-			return write()
+			return b.increment(b.ctx, x)
 		}, launches)
 	})
 	if err != nil {

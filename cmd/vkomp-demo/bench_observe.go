@@ -36,9 +36,7 @@ func benchInterop(b *bench) (err error) {
 		}
 		return b.taskFigures("interop.target_use_pair", n, func() error {
 			for range n {
-				err := b.rt.Target(b.ctx, vkomp.Target{Kernel: b.kernels.inc.vkomp, Range: oneInvocation, NoWait: true,
-					Args: []vkomp.Arg{vkomp.ToFrom(x), vkomp.Value(uint32(0))}, Depend: []vkomp.Depend{vkomp.InOut(x)}})
-				if err != nil {
+				if err := b.increment(b.ctx, x); err != nil {
 					return err
 				}
 				if err := use(); err != nil {
