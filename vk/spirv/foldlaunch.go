@@ -71,17 +71,9 @@ func rescan(m *Module) (*parser, error) {
 	if len(words) < headerWords {
 		return nil, headerError(len(words), "truncated: %d words of %d", len(words), headerWords)
 	}
-	if err := checkHeader(words); err != nil {
+	p, err := newParser(words, m.spec)
+	if err != nil {
 		return nil, err
-	}
-	p := &parser{
-		words:    words,
-		bound:    words[3],
-		module:   &Module{Version: words[1], Words: words, spec: m.spec},
-		defs:     newIDTable(words[3], len(words)),
-		names:    newIDTable(words[3], len(words)),
-		declared: make(map[Capability]bool),
-		modes:    make(map[uint32]int),
 	}
 	if err := p.scan(); err != nil {
 		return nil, err

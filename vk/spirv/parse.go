@@ -21,17 +21,9 @@ func ParseSpecialized(code []byte, spec map[uint32]uint32) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHeader(words); err != nil {
+	p, err := newParser(words, maps.Clone(spec))
+	if err != nil {
 		return nil, err
-	}
-	p := &parser{
-		words:    words,
-		bound:    words[3],
-		module:   &Module{Version: words[1], Words: words, spec: maps.Clone(spec)},
-		defs:     newIDTable(words[3], len(words)),
-		names:    newIDTable(words[3], len(words)),
-		declared: make(map[Capability]bool),
-		modes:    make(map[uint32]int),
 	}
 	for _, pass := range []func() error{p.scan, p.layOutTypes, p.summarizeFunctions, p.reflectEntryPoints} {
 		if err := pass(); err != nil {
@@ -39,6 +31,23 @@ func ParseSpecialized(code []byte, spec map[uint32]uint32) (*Module, error) {
 		}
 	}
 	return p.module, nil
+}
+
+// newParser returns the parser of a module with these words, which begin with a header, and values of specialization
+// constants.
+func newParser(words []uint32, spec map[uint32]uint32) (*parser, error) {
+	if err := checkHeader(words); err != nil {
+		return nil, err
+	}
+	return &parser{
+		words:    words,
+		bound:    words[3],
+		module:   &Module{Version: words[1], Words: words, spec: spec},
+		defs:     newIDTable(words[3], len(words)),
+		names:    newIDTable(words[3], len(words)),
+		declared: make(map[Capability]bool),
+		modes:    make(map[uint32]int),
+	}, nil
 }
 
 // parser is the state of one Parse. It keeps offsets into the words and decodes an
