@@ -290,7 +290,7 @@ func (f *folding) refuseUse(in instruction) error {
 	if f.isSilent(in) {
 		return nil
 	}
-	for id := range in.ids() {
+	for id := range in.ids {
 		if f.input(id) != nil {
 			return f.refusal(in, id)
 		}

@@ -166,7 +166,9 @@ func (s *summarizer) instruction(in instruction) error {
 		case queriesImage(in.opcode):
 			s.note(o[2], 0)
 		default:
-			s.escapeOperands(in, operation)
+			for id := range in.ids {
+				s.note(id, accessRead|accessWrite)
+			}
 		}
 	}
 	return nil
@@ -212,27 +214,6 @@ func queriesImage(opcode uint16) bool {
 func (s *summarizer) escape(ids []uint32) {
 	for _, id := range ids {
 		s.note(id, accessRead|accessWrite)
-	}
-}
-
-// escapeOperands counts pointers among an instruction's operands as read and
-// written.
-func (s *summarizer) escapeOperands(in instruction, operation operation) {
-	i := 0
-	for _, letter := range []byte(operation.shape) {
-		switch {
-		case letter == '-' || letter == '~' || i >= len(in.operands):
-			return
-		case letter == '*':
-			s.escape(in.operands[i:])
-			return
-		case letter == 's':
-			i += literalStringWords(in.operands[i:])
-			continue
-		case letter == 'i' || letter == '?':
-			s.note(in.operands[i], accessRead|accessWrite)
-		}
-		i++
 	}
 }
 

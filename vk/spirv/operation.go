@@ -1,7 +1,6 @@
 package spirv
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,32 +70,31 @@ func isAnnotation(opcode uint16) bool {
 	return false
 }
 
-// ids returns the operands of an instruction that may be ids of pointers or functions: the ids apart from those of the
+// ids yields the operands of an instruction that may be ids of pointers or functions: the ids apart from those of the
 // result and its type, and of an unknown instruction all words.
-func (in instruction) ids() iter.Seq[uint32] {
+func (in instruction) ids(yield func(uint32) bool) {
 	operation, known := lookup(in.opcode)
 	if !known {
-		return slices.Values(in.operands)
+		slices.Values(in.operands)(yield)
+		return
 	}
-	return func(yield func(uint32) bool) {
-		i := 0
-		for _, letter := range []byte(operation.shape) {
-			switch {
-			case i >= len(in.operands), letter == '-', letter == '~' && !holdsIDs(in.opcode):
+	i := 0
+	for _, letter := range []byte(operation.shape) {
+		switch {
+		case i >= len(in.operands), letter == '-', letter == '~' && !holdsIDs(in.opcode):
+			return
+		case letter == '*' || letter == '~':
+			slices.Values(in.operands[i:])(yield)
+			return
+		case letter == 's':
+			i += literalStringWords(in.operands[i:])
+			continue
+		case letter == 'i' || letter == '?':
+			if !yield(in.operands[i]) {
 				return
-			case letter == '*' || letter == '~':
-				slices.Values(in.operands[i:])(yield)
-				return
-			case letter == 's':
-				i += literalStringWords(in.operands[i:])
-				continue
-			case letter == 'i' || letter == '?':
-				if !yield(in.operands[i]) {
-					return
-				}
 			}
-			i++
 		}
+		i++
 	}
 }
 

@@ -92,7 +92,7 @@ func (f *folding) namesLeft() bool {
 		if isAnnotation(in.opcode) {
 			continue
 		}
-		for id := range in.ids() {
+		for id := range in.ids {
 			if f.isLeft(id) {
 				return true
 			}
