@@ -29,7 +29,8 @@ var (
 	// ErrClosed says that the instance or device is closed.
 	ErrClosed = errors.New("vk: closed")
 
-	// ErrBusy says that the instance cannot be closed while its devices are open.
+	// ErrBusy says that the instance cannot be closed while its devices are open, or that a device was closed and
+	// some of its objects had not been destroyed.
 	ErrBusy = errors.New("vk: busy")
 )
 
