@@ -238,7 +238,6 @@ void vko_physical_details(const vko_instance *i, uintptr_t device, vko_physical 
 	// Each allocation has a buffer of its size.
 	p->max_allocation_size = v11.maxMemoryAllocationSize < maintenance4.maxBufferSize ?
 		v11.maxMemoryAllocationSize : maintenance4.maxBufferSize;
-	p->max_timeline_difference = v12.maxTimelineSemaphoreValueDifference;
 	memcpy(p->driver_name, v12.driverName, sizeof p->driver_name);
 	memcpy(p->driver_info, v12.driverInfo, sizeof p->driver_info);
 	p->max_push_descriptors = push.maxPushDescriptors;

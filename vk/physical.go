@@ -201,7 +201,6 @@ func (p *PhysicalDevice) readDetails() {
 	q.DriverName = C.GoString(&p.c.driver_name[0])
 	q.DriverInfo = C.GoString(&p.c.driver_info[0])
 	q.Limits.MaxMemoryAllocationSize = uint64(p.c.max_allocation_size)
-	q.Limits.MaxTimelineSemaphoreValueDifference = uint64(p.c.max_timeline_difference)
 	q.Limits.MinImportedHostPointerAlignment = uint64(p.c.min_import_alignment)
 
 	has := func(extension C.uint32_t) bool { return p.c.extensions&extension != 0 }

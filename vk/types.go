@@ -286,7 +286,6 @@ type Limits struct {
 	MaxMemoryAllocationCount            uint32    // number of allocations that may exist
 	MaxMemoryAllocationSize             uint64    // bytes, which a buffer can have too (maxBufferSize)
 	NonCoherentAtomSize                 uint64    // bytes
-	MaxTimelineSemaphoreValueDifference uint64    // between a semaphore's value and a pending one
 	TimestampPeriod                     float32   // nanoseconds per tick
 	MaxComputeSharedMemorySize          uint32    // bytes of the shared variables of a workgroup
 	MaxPerStageDescriptorStorageBuffers uint32    // storage buffers that a compute shader may bind

@@ -184,7 +184,7 @@ typedef struct vko_physical {
 	vko_features features;
 	uint8_t uuid[16];
 	uint32_t subgroup_size, subgroup_operations; // operations: of the compute stage
-	uint64_t max_allocation_size, max_timeline_difference;
+	uint64_t max_allocation_size;
 	uint64_t min_import_alignment; // 0: a block cannot be made of the host's memory
 	uint32_t max_push_descriptors;
 	// Whether blocks, timelines and binary semaphores can be exported and imported as files.
