@@ -104,18 +104,13 @@ func (c *heatCommand) Run(sh *shell) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(sh.stdout, "picture written to %s\n", c.Out); err != nil || !c.Verify {
+		if _, err := fmt.Fprintf(sh.stdout, "picture written to %s\n", c.Out); err != nil {
 			return err
 		}
-		if err := s.checkFallback(result.stats); err != nil {
-			return err
-		}
-		largest, err := p.compareWithHost(sh.ctx, s, steps)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(sh.stdout, "verified: largest difference from the host's result %g\n", largest)
-		return err
+		return c.verify(sh, s, &result, func() (string, error) {
+			largest, err := p.compareWithHost(sh.ctx, s, steps)
+			return fmt.Sprintf("largest difference from the host's result %g", largest), err
+		})
 	})
 }
 

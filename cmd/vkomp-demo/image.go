@@ -62,18 +62,13 @@ func (c *imageCommand) Run(sh *shell) error {
 		if err := writeFile(c.Out, f.result.encodePNG); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(sh.stdout, "picture written to %s\n", c.Out); err != nil || !c.Verify {
+		if _, err := fmt.Fprintf(sh.stdout, "picture written to %s\n", c.Out); err != nil {
 			return err
 		}
-		if err := s.checkFallback(result.stats); err != nil {
-			return err
-		}
-		largest, err := f.compareWithHost(sh.ctx, s)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(sh.stdout, "verified: largest difference from the host's result %d/255\n", largest)
-		return err
+		return c.verify(sh, s, &result, func() (string, error) {
+			largest, err := f.compareWithHost(sh.ctx, s)
+			return fmt.Sprintf("largest difference from the host's result %d/255", largest), err
+		})
 	})
 }
 

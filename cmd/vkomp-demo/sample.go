@@ -162,6 +162,23 @@ func (s *session) checkFallback(stats vkomp.Stats) error {
 	return nil
 }
 
+// verify compares the result of a sample with the host's own, by compare, if that was asked for, and prints what compare
+// says.
+func (f *sampleFlags) verify(sh *shell, s *session, result *report, compare func() (string, error)) error {
+	if !f.Verify {
+		return nil
+	}
+	if err := s.checkFallback(result.stats); err != nil {
+		return err
+	}
+	says, err := compare()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(sh.stdout, "verified: %s\n", says)
+	return err
+}
+
 // whyNone returns why the work has no Vulkan device, if not because of -device.
 func (s *session) whyNone() string {
 	if s.rt.NumDevices() > 0 {

@@ -41,18 +41,13 @@ func (c *saxpyCommand) Run(sh *shell) error {
 			return err
 		}
 		result.work = [2]string{"saxpy", fmt.Sprintf("%d elements", n)}
-		if err := result.print(sh.stdout); err != nil || !c.Verify {
+		if err := result.print(sh.stdout); err != nil {
 			return err
 		}
-		if err := s.checkFallback(result.stats); err != nil {
-			return err
-		}
-		err = s.inPieces("verify", n, func(i int) error { return checkSaxpy(i, y[i]) })
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(sh.stdout, "verified: all %d elements exact\n", n)
-		return err
+		return c.verify(sh, s, &result, func() (string, error) {
+			err := s.inPieces("verify", n, func(i int) error { return checkSaxpy(i, y[i]) })
+			return fmt.Sprintf("all %d elements exact", n), err
+		})
 	})
 }
 
