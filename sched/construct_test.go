@@ -55,6 +55,10 @@ func (p *program) construct(s *programScope, concurrent bool) {
 		if !concurrent {
 			p.waitForAll()
 		}
+	case 24, 25:
+		if p.pins {
+			p.pin(rapid.SampledFrom(s.variables).Draw(p.t, "variable"))
+		}
 	case 23:
 		if !concurrent {
 			p.say("hold or release")
@@ -68,6 +72,46 @@ func (p *program) construct(s *programScope, concurrent bool) {
 			})
 		}
 	}
+}
+
+// pin adds a step that pins the storage of a variable, or only reserves it; that pins what is reserved, or cancels that;
+// or that ends its pinning, or only begins to end it. While the storage is in use, the step does nothing.
+func (p *program) pin(v *variable) {
+	all := rapid.Bool().Draw(p.t, "all of it")
+	label := p.say("pin or unpin %s, all of it %v", v.name, all)
+	p.then(v.scope, func() {
+		r, err := p.r, error(nil)
+		switch {
+		case v.pinned == nil:
+			if v.pinned, err = r.s.ReservePinned(sectionOf(v.host)); err == nil {
+				v.reserved = !all
+				if all {
+					r.s.ConfirmPinned(v.pinned)
+				}
+			}
+		case v.reserved && all:
+			r.s.ConfirmPinned(v.pinned)
+			v.reserved = false
+		case v.reserved:
+			r.s.CancelPinned(v.pinned)
+			v.pinned, v.reserved = nil, false
+		default:
+			var a *PinnedStorage
+			switch a, err = r.s.WithdrawPinned(sectionOf(v.host)); {
+			case err != nil:
+			case a != v.pinned:
+				p.fail("%s: got %v, want %v", label, a, v.pinned)
+			case all:
+				r.s.EndPinned(a)
+				v.pinned = nil
+			default:
+				r.s.RestorePinned(a)
+			}
+		}
+		if err != nil && !errors.Is(err, ErrBusy) {
+			p.fail("%s: %v", label, err)
+		}
+	})
 }
 
 // run adds a step that runs a launch.

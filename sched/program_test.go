@@ -43,6 +43,10 @@ type variable struct {
 	defined bool
 	// associated is the memory that the variable is associated with, if any.
 	associated *chunk
+	// pinned is the variable's storage while the program has pinned it, and reserved says that it is only reserved. The
+	// steps of the variable's region change them.
+	pinned   *PinnedStorage
+	reserved bool
 	// members are the cells that members of the last inoutset have updated. Nothing would order
 	// another member on the same cell.
 	members [programCells]bool
@@ -95,6 +99,8 @@ type program struct {
 	log   []string
 	// chunks counts the allocations made so far.
 	chunks int
+	// pins says that storage is pinned, and no longer is, while the program runs.
+	pins bool
 	// held says that the device has been stopped. Only programs on one goroutine stop it.
 	held bool
 
@@ -188,7 +194,7 @@ func TestRandomProgramsMeanWhatTheirConstructsMeanInOrder(t *testing.T) {
 func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 	// The program means the same whichever tasks are targets.
 	mode.general = rapid.IntRange(0, 2).Draw(t, "general") == 2
-	p := &program{t: t, host: host.NewDevice(2)}
+	p := &program{t: t, host: host.NewDevice(2), pins: !mode.driver && rapid.Bool().Draw(t, "pins")}
 	r := newRig(programReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
 	p.r = r
 	if rapid.Bool().Draw(t, "intake") {
@@ -207,7 +213,7 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 				v.host[k] = uint32(100*i + k)
 			}
 			v.want = slices.Clone(v.host)
-			if mode.pinned {
+			if mode.pinned && !p.pins {
 				initial := v.host
 				v.host = r.pinnedArray(mode, len(initial), 0)
 				copy(v.host, initial)
@@ -263,9 +269,12 @@ func runProgram(t *rapid.T, mode memoryMode, concurrent bool) {
 			}
 		}
 	}
-	if mode.pinned {
-		for _, s := range p.all {
-			for _, v := range s.variables {
+	for _, s := range p.all {
+		for _, v := range s.variables {
+			switch {
+			case v.reserved:
+				r.s.CancelPinned(v.pinned)
+			case v.pinned != nil || mode.pinned && !p.pins:
 				r.unpin(v.host)
 			}
 		}

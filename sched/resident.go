@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
@@ -217,6 +218,9 @@ func (l *resident) unpin() {
 
 // Recycle implements tasks.Runner.
 func (l *resident) Recycle() {
+	if invariants.Enabled && l.more != nil && len(l.more.hosts) > 0 {
+		panic("sched: a resident task still keeps pinned storage")
+	}
 	if l.kernel != nil {
 		l.kernel.Release()
 	}
