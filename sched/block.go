@@ -54,6 +54,20 @@ func (b *blockState) quiet() bool {
 	return b.filling == 0 && b.ignoring == 0 && b.broken == nil && !b.Shared && b.image == nil
 }
 
+// outlives reports whether more than the given number of constructs refer to the block p besides the tasks in flight, so
+// that it stays when these have ended.
+func (b *blockState) outlives(p *memory.Present, others int) bool {
+	count, infinite := p.Count()
+	return infinite || int(count) > len(b.holders)+int(b.residents)+others
+}
+
+// asNew reports whether a task can do with the block p, through an item, what it could do with a new one. Only an item
+// that may share host storage can use a block that does.
+func (b *blockState) asNew(p *memory.Present, item *memory.Map) bool {
+	return !b.dirty && item.Section == p.Section && item.Presence == memory.MayBeAbsent && item.Share != memory.ShareMust &&
+		(!b.Shared || b.passing && item.Share == memory.ShareMay)
+}
+
 // stateOf returns the scheduler's record of a block.
 func stateOf(p *memory.Present) *blockState { return p.State.(*blockState) }
 

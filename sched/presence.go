@@ -91,9 +91,7 @@ func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present
 	if err != nil || block == nil || block.Exiting() {
 		return nil, 0
 	}
-	count, infinite := block.Count()
-	state := stateOf(block)
-	if !infinite && (int(count) <= len(state.holders)+int(state.residents)+others || count == math.MaxUint32) {
+	if count, _ := block.Count(); count == math.MaxUint32 || !stateOf(block).outlives(block, others) {
 		return nil, 0
 	}
 	return block, offset
