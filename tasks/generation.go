@@ -17,14 +17,6 @@ type generation struct {
 	next   *generation
 }
 
-// through is an order that an earlier task ensures: an access that joins the generation and
-// overlaps by depends, through the task that used by, on everything generated before that
-// overlaps of.
-type through struct {
-	of, by section
-	before uint64
-}
-
 // member is the membership of an access in a generation.
 type member struct {
 	access *access

@@ -34,7 +34,6 @@ type tangle struct {
 	// Scratch memory and spare records.
 	touched          []*span[segment]
 	pieces           []piece
-	ahead            piece
 	members          []*span[member]
 	holders          []*span[hold]
 	spareSegments    *span[segment]
@@ -50,10 +49,18 @@ type tangle struct {
 type piece struct {
 	start, end uintptr
 	segment
-	// inside says that it belongs to the section being named, joined that the access is a
-	// member of cur there.
-	inside, joined bool
+	role role
 }
+
+// role says what an access that names a section does in a piece.
+type role uint8
+
+const (
+	outside    role = iota // nothing: the piece is not in the section
+	begins                 // it begins the history of the piece
+	supersedes             // it follows cur, which becomes prev
+	joins                  // it is another member of cur, and follows prev
+)
 
 // segment is the history of a range of bytes: every member of cur follows every member of prev
 // there.
@@ -156,11 +163,14 @@ func live(at *span[segment]) segment {
 func (s *Scope) useLocked(n *Node, a *access) {
 	t := s.tangle
 	if a.class == classOut {
-		s.replaceHistoryLocked(n, a)
+		s.followPiecesLocked(n, a.loc.section)
+		s.replaceHistoryLocked(a)
 	} else {
-		s.joinHistoryLocked(n, a)
+		joined, stands := s.classifyLocked(a)
+		s.followPiecesLocked(n, a.loc.section)
+		t.joinPieces(a, stands)
+		s.beginPiecesLocked(a, joined)
 	}
-	s.followAheadLocked(n)
 	t.place()
 	if t.segments.count > 2*t.keptSegments+minSweep {
 		t.sweepSegments()
@@ -169,8 +179,9 @@ func (s *Scope) useLocked(n *Node, a *access) {
 }
 
 // lay divides the segments that overlap a section into pieces, cut at its bounds, with pieces
-// without history between them. It reports whether there is any history; if there is none, it
-// removes segments without accesses.
+// without history between them. An access supersedes all that there is, until classifyLocked says
+// otherwise. lay reports whether there is any history; if there is none, it removes segments without
+// accesses.
 func (t *tangle) lay(at section) bool {
 	start, end := at.start, at.end()
 	t.touched = t.segments.appendOverlapping(t.touched[:0], start, end)
@@ -186,9 +197,9 @@ func (t *tangle) lay(at section) bool {
 			t.pieces = append(t.pieces, piece{start: o.start, end: lo, segment: v})
 		}
 		if from < lo {
-			t.pieces = append(t.pieces, piece{start: from, end: lo, inside: true})
+			t.pieces = append(t.pieces, piece{start: from, end: lo, role: begins})
 		}
-		t.pieces = append(t.pieces, piece{start: lo, end: hi, segment: v, inside: true})
+		t.pieces = append(t.pieces, piece{start: lo, end: hi, segment: v, role: supersedes})
 		if hi < o.end {
 			t.pieces = append(t.pieces, piece{start: hi, end: o.end, segment: v})
 		}
@@ -203,7 +214,7 @@ func (t *tangle) lay(at section) bool {
 		t.touched = t.touched[:0]
 	}
 	if from < end {
-		t.pieces = append(t.pieces, piece{start: from, end: end, inside: true})
+		t.pieces = append(t.pieces, piece{start: from, end: end, role: begins})
 	}
 	return used
 }
@@ -213,7 +224,7 @@ func (t *tangle) lay(at section) bool {
 func (t *tangle) named(n *Node, at section) *location {
 	for i := range t.pieces {
 		p := &t.pieces[i]
-		if !p.inside || p.cur == nil || p.cur.joined == nil {
+		if p.role != supersedes || p.cur.joined == nil {
 			continue
 		}
 		if l := p.cur.joined.loc; l.section == at && l.seen != n.seq {
@@ -255,78 +266,97 @@ func (t *tangle) place() {
 	}
 }
 
-// replaceHistoryLocked makes a, which writes alone, the whole history of its section.
-func (s *Scope) replaceHistoryLocked(n *Node, a *access) {
+// followPiecesLocked collects the tasks on which n depends by an access to that section. Adjacent
+// pieces of one generation are searched together.
+func (s *Scope) followPiecesLocked(n *Node, at section) {
 	t := s.tangle
-	g := t.generation(a)
-	kept := t.pieces[:0]
-	done := false
-	for _, p := range t.pieces {
-		switch {
-		case !p.inside:
-			kept = append(kept, p)
-			continue
-		case p.cur != nil:
-			s.followPieceLocked(n, p, p.cur)
-			s.retireGenerationLocked(p.prev)
-			s.retireGenerationLocked(p.cur)
+	for i := 0; i < len(t.pieces); {
+		p, g := t.pieces[i], t.pieces[i].follows(at)
+		for i++; g != nil && i < len(t.pieces) && t.pieces[i].start == p.end && t.pieces[i].follows(at) == g; i++ {
+			p.end = t.pieces[i].end
 		}
-		if !done {
-			done = true
-			kept = append(kept, piece{start: a.loc.start, end: a.loc.end(), segment: segment{cur: g}})
+		if g == nil {
+			continue
+		}
+		t.members = g.members.appendOverlapping(t.members[:0], p.start, p.end)
+		for _, m := range t.members {
+			if from := m.value.access.node; from.visited != n.seq {
+				s.meetLocked(from, n)
+			}
 		}
 	}
-	t.pieces = kept
 }
 
-// joinHistoryLocked makes a the newest access of its section, possibly one of several that follow
-// the same accesses.
-func (s *Scope) joinHistoryLocked(n *Node, a *access) {
+// follows returns the generation that an access to that section follows in the piece, or nil.
+func (p *piece) follows(at section) *generation {
+	switch {
+	case p.role == supersedes:
+		return p.cur
+	case p.role == joins && !p.implied(at):
+		return p.prev
+	}
+	return nil
+}
+
+// replaceHistoryLocked makes a, which writes alone, the whole history of its section.
+func (s *Scope) replaceHistoryLocked(a *access) {
+	g := s.tangle.generation(a)
+	for i := range s.tangle.pieces {
+		if p := &s.tangle.pieces[i]; p.role != outside {
+			s.retireGenerationLocked(p.prev)
+			s.retireGenerationLocked(p.cur)
+			p.segment = segment{cur: g}
+		}
+	}
+}
+
+// classifyLocked finds the pieces whose generation a, which does not write alone, joins. It returns one of
+// the generations, or nil, and whether a stands for earlier members of it.
+func (s *Scope) classifyLocked(a *access) (joined *generation, stands bool) {
 	t := s.tangle
-	var joined, fresh *generation
 	superseded := false
 	for i := range t.pieces {
-		p := &t.pieces[i]
-		switch {
-		case !p.inside || p.cur == nil:
+		switch p := &t.pieces[i]; {
+		case p.role != supersedes:
 		case p.cur.class == a.class:
-			p.joined, joined = true, p.cur
+			p.role, joined = joins, p.cur
 		default:
 			superseded = true
 		}
 	}
-	stands := joined != nil && superseded && s.standForLocked(joined, a)
+	return joined, joined != nil && superseded && s.standForLocked(joined, a)
+}
+
+// joinPieces makes a a member of the generations that it joins.
+func (t *tangle) joinPieces(a *access, stands bool) {
 	for i := range t.pieces {
 		p := &t.pieces[i]
-		if !p.joined {
+		if p.role != joins {
 			continue
 		}
 		t.addMember(p.cur, a)
-		if p.prev != nil {
-			if !p.implied(a) {
-				s.followPieceLocked(n, *p, p.prev)
-			}
-			if stands {
-				t.share(i)
-			}
+		if stands && p.prev != nil {
+			t.share(i)
 		}
 	}
-	var last *generation
+}
+
+// beginPiecesLocked has a begin a generation in the other pieces of its section. A generation that a has
+// joined can be used there if a is its first member in the piece: then adjacent segments stay one.
+func (s *Scope) beginPiecesLocked(a *access, joined *generation) {
+	t := s.tangle
+	var last, fresh *generation
 	for i := range t.pieces {
 		p := &t.pieces[i]
-		switch {
-		case !p.inside:
+		switch p.role {
+		case outside:
 			continue
-		case p.joined:
+		case joins:
 			last = p.cur
 			continue
-		case p.cur != nil:
-			s.followPieceLocked(n, *p, p.cur)
-			s.retireGenerationLocked(p.prev)
 		}
+		s.retireGenerationLocked(p.prev)
 		p.prev = p.cur
-		// A generation that a has joined can be used here if a is its first member here: then
-		// adjacent segments stay one.
 		switch {
 		case last != nil && last.other(p.start, p.end, a) == nil:
 			p.cur = last
@@ -341,123 +371,6 @@ func (s *Scope) joinHistoryLocked(n *Node, a *access) {
 		last = p.cur
 		if p.prev != nil {
 			t.share(i)
-		}
-	}
-}
-
-// standForLocked removes from g, which a joins, the members for which a can stand: a has all
-// their storage and follows them through a task that has superseded them in some piece. It
-// reports whether there are any.
-func (s *Scope) standForLocked(g *generation, a *access) (stands bool) {
-	t := s.tangle
-	for i := range t.pieces {
-		p := &t.pieces[i]
-		if !p.inside || p.joined || p.cur == nil {
-			continue
-		}
-		for {
-			m := g.other(p.start, p.end, a)
-			if m == nil || m.start < a.loc.start || a.loc.end() < m.end {
-				break
-			}
-			from, by := m.value.access, p.cur.other(p.start, p.end, a)
-			if by == nil || by.end <= m.start || m.end <= by.start || by.value.access.node.seq <= from.node.seq {
-				break
-			}
-			if s.onlookers > 0 && from.node.seq < s.overlooked {
-				t.retire(from)
-			}
-			stands = true
-			g.through = through{from.loc.section, by.value.access.loc.section, from.node.seq}
-			t.removeMember(m)
-		}
-	}
-	return stands
-}
-
-// implied reports whether a, which joins the newer generation of p, need not follow the older
-// one: it follows a task that follows a former member of the newer, and so all members of the
-// older.
-func (p *piece) implied(a *access) bool {
-	g := &p.cur.through
-	return p.prev.newest < g.before && g.by.overlaps(a.loc.section) && g.of.start <= p.start && p.end <= g.of.end()
-}
-
-// share lets a piece use the earlier generation of a neighbour with the same history before, so
-// that adjacent segments stay one. Implied generations are not shared with others.
-func (t *tangle) share(i int) {
-	p := &t.pieces[i]
-	if p.cur.through.before > 0 && p.prev.newest >= p.cur.through.before {
-		return
-	}
-	for _, k := range [...]int{i - 1, i + 1} {
-		if k < 0 || k == len(t.pieces) {
-			continue
-		}
-		o := &t.pieces[k]
-		if o.inside && o.cur == p.cur && o.prev != nil && t.absorb(o.prev, p.prev, p.start, p.end) {
-			p.prev = o.prev
-			return
-		}
-	}
-}
-
-// absorb makes the members of q in [start, end) members of g, and reports whether g can replace q
-// there. g may have a writer with more storage instead of accesses that q has superseded;
-// depending on that too is correct.
-func (t *tangle) absorb(g, q *generation, start, end uintptr) bool {
-	if g == q || g.class != q.class {
-		return g == q
-	}
-	m := q.other(start, end, nil)
-	if m == nil || m.start < start || end < m.end || q.other(start, end, m.value.access) != nil {
-		return false
-	}
-	a := m.value.access
-	there := false
-	gone := func(m *span[member]) bool {
-		there = there || m.value.access == a
-		return m.value.access != a && start <= m.start && m.end <= end
-	}
-	for m := g.members.find(start, end, gone); m != nil; m = g.members.find(start, end, gone) {
-		t.removeMember(m)
-	}
-	if g.class != classOut && g.other(start, end, a) != nil {
-		return false
-	}
-	if !there {
-		t.addMember(g, a)
-	}
-	if g.retired > a.node.seq {
-		// The others have been retired, so nothing will look at these members again.
-		t.retire(a)
-	}
-	return true
-}
-
-// followPieceLocked collects the members of g on which n depends in a piece.
-func (s *Scope) followPieceLocked(n *Node, p piece, g *generation) {
-	if at := &s.tangle.ahead; at.cur == g && at.end == p.start {
-		at.end = p.end
-		return
-	}
-	s.followAheadLocked(n)
-	s.tangle.ahead = piece{start: p.start, end: p.end, segment: segment{cur: g}}
-}
-
-// followAheadLocked collects what followPieceLocked has postponed: adjacent pieces of one
-// generation are searched together.
-func (s *Scope) followAheadLocked(n *Node) {
-	t := s.tangle
-	p := t.ahead
-	t.ahead = piece{}
-	if p.cur == nil {
-		return
-	}
-	t.members = p.cur.members.appendOverlapping(t.members[:0], p.start, p.end)
-	for _, m := range t.members {
-		if from := m.value.access.node; from.visited != n.seq {
-			s.meetLocked(from, n)
 		}
 	}
 }
@@ -504,14 +417,8 @@ func (s *Scope) supersedeSegmentsLocked() {
 
 // followAllLocked collects all tasks in the segments as predecessors of n.
 func (s *Scope) followAllLocked(n *Node) {
-	t := s.tangle
-	t.touched = t.segments.appendAll(t.touched[:0])
-	for _, o := range t.touched {
-		if v := live(o); v.cur != nil {
-			s.followPieceLocked(n, piece{start: o.start, end: o.end}, v.cur)
-		}
-	}
-	s.followAheadLocked(n)
+	s.tangle.lay(everywhere)
+	s.followPiecesLocked(n, everywhere)
 }
 
 // sweepSegments removes segments without accesses.
