@@ -52,7 +52,8 @@ type piece struct {
 	role role
 }
 
-// role says what an access that names a section does in a piece.
+// role says what an access that names a section does in a piece. Until classifyLocked has looked, it
+// supersedes all that there is.
 type role uint8
 
 const (
@@ -162,15 +163,10 @@ func live(at *span[segment]) segment {
 // newest access of its section, and collects the tasks on which n depends by it.
 func (s *Scope) useLocked(n *Node, a *access) {
 	t := s.tangle
-	if a.class == classOut {
-		s.followPiecesLocked(n, a.loc.section)
-		s.replaceHistoryLocked(a)
-	} else {
-		joined, stands := s.classifyLocked(a)
-		s.followPiecesLocked(n, a.loc.section)
-		t.joinPieces(a, stands)
-		s.beginPiecesLocked(a, joined)
-	}
+	joined, stands := s.classifyLocked(a)
+	s.followPiecesLocked(n, a.loc.section)
+	t.joinPieces(a, stands)
+	s.beginPiecesLocked(a, joined)
 	t.place()
 	if t.segments.count > 2*t.keptSegments+minSweep {
 		t.sweepSegments()
@@ -179,9 +175,8 @@ func (s *Scope) useLocked(n *Node, a *access) {
 }
 
 // lay divides the segments that overlap a section into pieces, cut at its bounds, with pieces
-// without history between them. An access supersedes all that there is, until classifyLocked says
-// otherwise. lay reports whether there is any history; if there is none, it removes segments without
-// accesses.
+// without history between them. It reports whether there is any history; if there is none, it
+// removes segments without accesses.
 func (t *tangle) lay(at section) bool {
 	start, end := at.start, at.end()
 	t.touched = t.segments.appendOverlapping(t.touched[:0], start, end)
@@ -298,27 +293,15 @@ func (p *piece) follows(at section) *generation {
 	return nil
 }
 
-// replaceHistoryLocked makes a, which writes alone, the whole history of its section.
-func (s *Scope) replaceHistoryLocked(a *access) {
-	g := s.tangle.generation(a)
-	for i := range s.tangle.pieces {
-		if p := &s.tangle.pieces[i]; p.role != outside {
-			s.retireGenerationLocked(p.prev)
-			s.retireGenerationLocked(p.cur)
-			p.segment = segment{cur: g}
-		}
-	}
-}
-
-// classifyLocked finds the pieces whose generation a, which does not write alone, joins. It returns one of
-// the generations, or nil, and whether a stands for earlier members of it.
+// classifyLocked finds the pieces whose generation a joins. It returns one of the generations, or nil, and
+// whether a stands for earlier members of it.
 func (s *Scope) classifyLocked(a *access) (joined *generation, stands bool) {
 	t := s.tangle
 	superseded := false
 	for i := range t.pieces {
 		switch p := &t.pieces[i]; {
 		case p.role != supersedes:
-		case p.cur.class == a.class:
+		case p.cur.class == a.class && a.class != classOut:
 			p.role, joined = joins, p.cur
 		default:
 			superseded = true
@@ -342,7 +325,8 @@ func (t *tangle) joinPieces(a *access, stands bool) {
 }
 
 // beginPiecesLocked has a begin a generation in the other pieces of its section. A generation that a has
-// joined can be used there if a is its first member in the piece: then adjacent segments stay one.
+// joined can be used there if a is its first member in the piece: then adjacent segments stay one. If a
+// writes alone, nothing joins it, so that it is the whole history.
 func (s *Scope) beginPiecesLocked(a *access, joined *generation) {
 	t := s.tangle
 	var last, fresh *generation
@@ -356,7 +340,10 @@ func (s *Scope) beginPiecesLocked(a *access, joined *generation) {
 			continue
 		}
 		s.retireGenerationLocked(p.prev)
-		p.prev = p.cur
+		if p.prev = p.cur; a.class == classOut {
+			s.retireGenerationLocked(p.prev)
+			p.prev = nil
+		}
 		switch {
 		case last != nil && last.other(p.start, p.end, a) == nil:
 			p.cur = last
