@@ -89,11 +89,11 @@ func (s *Scheduler) mustWaitToMapLocked(t *target, m *memory.Map, enters bool) *
 	if parked := s.mustWaitForAbsentExitsLocked(t, m.Section); parked != nil {
 		return parked
 	}
+	// It reads the host's storage of what is present only if it asks for that, or shares it.
 	section, reads := m.Section, m.Type.To() && m.Always
-	switch block := s.touchedLocked(m.Section); block {
-	case nil:
+	if block := s.touchedLocked(m.Section); block == nil {
 		reads = m.Type.To() || m.Share != memory.ShareNever
-	default:
+	} else {
 		state := stateOf(block)
 		if enters && state.passing && m.Share != memory.ShareMay {
 			return &state.parked
