@@ -330,9 +330,18 @@ func (p *racing) present(ctx context.Context, f func()) {
 
 // A race is reported exactly if two tasks of the program have one by the rules of Options.Race.
 func TestRacesOfRandomPrograms(t *testing.T) {
+	checkRaces(t, func(r *rapid.T) ([]raceStep, func(ctx context.Context, p *racing)) {
+		steps := drawRaceProgram(r)
+		return steps, func(ctx context.Context, p *racing) { p.run(ctx, steps, 0) }
+	})
+}
+
+// checkRaces checks what is reported for random programs. draw draws the steps of one, which it returns with what executes them.
+func checkRaces(t *testing.T, draw func(r *rapid.T) (steps []raceStep, run func(ctx context.Context, p *racing))) {
+	t.Helper()
 	racy, clean := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
-		steps := drawRaceProgram(r)
+		steps, run := draw(r)
 		var program strings.Builder
 		for k := range steps {
 			fmt.Fprintf(&program, "\n%d %v", k, &steps[k])
@@ -353,7 +362,7 @@ func TestRacesOfRandomPrograms(t *testing.T) {
 		}
 		found := races(t, vkomp.Options{}, func(ctx context.Context, p *racing) {
 			p.present(ctx, func() {
-				p.run(ctx, steps, 0)
+				run(ctx, p)
 				p.wait(ctx)
 			})
 		})

@@ -2,13 +2,10 @@ package vkomp_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/vkomp/vkomp"
-	"github.com/vkomp/vkomp/tests/vktest"
 	"pgregory.net/rapid"
 )
 
@@ -78,54 +75,24 @@ func drawRaceEncounters(r *rapid.T, record []raceStep, parameters bool) (encount
 
 // A race is reported exactly if two tasks have one, of which either or both can be of a replay.
 func TestRacesOfRandomReplays(t *testing.T) {
-	racy, clean := 0, 0
-	rapid.Check(t, func(r *rapid.T) {
+	checkRaces(t, func(r *rapid.T) ([]raceStep, func(ctx context.Context, p *racing)) {
 		record := recordable(drawRaceProgram(r))
 		parameters, inTask := rapid.Bool().Draw(r, "parameters"), rapid.Bool().Draw(r, "in a task")
-		encounters, all := drawRaceEncounters(r, record, parameters)
-		var program strings.Builder
-		for k := range all {
-			fmt.Fprintf(&program, "\n%d %v", k, &all[k])
-		}
-		defer func() {
-			if t.Failed() { // a construct was refused
-				t.Log(program.String())
-			}
-		}()
-		want := raceOf(all)
-		if want != "" {
-			racy++
-		} else {
-			clean++
-		}
-		if want != "" && vktest.GoRaces {
-			r.Skip("Go's race detector would report it too")
-		}
-		executed := 0
-		found := races(t, vkomp.Options{}, func(ctx context.Context, p *racing) {
-			p.present(ctx, func() {
-				run := func(ctx context.Context) {
-					executed = p.replay(ctx, record, encounters, parameters)
-					p.wait(ctx)
-				}
-				if inTask {
-					p.task(ctx, run)
-				} else {
-					run(ctx)
+		encounters, steps := drawRaceEncounters(r, record, parameters)
+		return steps, func(ctx context.Context, p *racing) {
+			run := func(ctx context.Context) {
+				if n := p.replay(ctx, record, encounters, parameters); len(record) > 0 && n != 1 {
+					r.Errorf("the block was executed %d times", n)
 				}
 				p.wait(ctx)
-			})
-		})
-		if len(record) > 0 && executed != 1 {
-			r.Errorf("the block was executed %d times%s", executed, program.String())
-		}
-		if (len(found) > 0) != (want != "") {
-			r.Errorf("found %v, want a race: %q%s", found, want, program.String())
+			}
+			if inTask {
+				p.task(ctx, run)
+			} else {
+				run(ctx)
+			}
 		}
 	})
-	if racy == 0 || clean == 0 {
-		t.Errorf("%d programs have races and %d none: the random programs are of no use", racy, clean)
-	}
 }
 
 // replay encounters a taskgraph with this record, and returns how often its block was executed.
