@@ -43,7 +43,8 @@
 //   - dependences: a task depends on all earlier siblings that name its storage, and with
 //     [InOutAllMemory] on all that name any, whichever goroutine generated them;
 //   - the failures of their predecessors: a task does not run if one that it depends on has
-//     failed, or was dropped because its context had ended;
+//     failed, or was dropped because its context had ended, unless its device has got it before
+//     that, as a kernel behind a deferred copy to host storage that turns out to be gone;
 //   - Taskwait, which waits for the tasks of all of them and returns their failures to
 //     one goroutine only.
 //

@@ -32,7 +32,7 @@ type KernelSource struct {
 	//
 	// A structure in the block takes one value, a Go structure with its layout. If it is all that the
 	// block has, as in a module that naga makes of WGSL's var<immediate>, its members for offsets are filled,
-	// too, whatever the value has there. With its flag -g naga writes the names.
+	// too, whatever the value has there. naga writes the names of members only with its flag -g.
 	//
 	// A slice that the kernel accesses needs an element, because a descriptor has at least a
 	// byte: a launch with one that has none is ErrInvalidLaunch, unless its Range is empty. A

@@ -53,7 +53,8 @@ func (r *savedRun) generate(ctx context.Context, c *savedConstruct) error {
 		return d.MemsetAsync(ctx, dst, c.Value, int(c.Bytes), depend...)
 	}
 	if slices.ContainsFunc(depend, func(d Depend) bool { return d.item.Kind == tasks.DependMutexInOutSet }) {
-		// It stands for a construct that has moved nothing: a taskwait does not take such items.
+		// It stands for a construct that has moved nothing: a taskwait does not take such items. The copy of nothing is a
+		// task on the host, for which later tasks on devices wait.
 		return r.rt.MemcpyAsync(ctx, DevicePtr{}, DevicePtr{}, 0, depend...)
 	}
 	return r.rt.TaskwaitNoWait(ctx, depend...)

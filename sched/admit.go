@@ -101,7 +101,7 @@ func (s *Scheduler) mustWaitToMapLocked(t *target, m *memory.Map, enters bool) *
 		if parked := s.mustWaitForHoldersLocked(t, block, m); parked != nil {
 			return parked
 		}
-		if parked := s.mustWaitForReadersLocked(state.Allocation); enters && parked != nil {
+		if parked := mustWaitForReadersLocked(state.Allocation); enters && parked != nil {
 			return parked
 		}
 		if state.Shared {
@@ -140,7 +140,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		if parked := mustWaitForUseInPlaceLocked(t, block); parked != nil {
 			return parked
 		}
-		if parked := s.mustWaitForReadersLocked(stateOf(block).Allocation); x.Kind.Updates() && parked != nil {
+		if parked := mustWaitForReadersLocked(stateOf(block).Allocation); x.Kind.Updates() && parked != nil {
 			return parked
 		}
 		if block.Section.End() >= rest.End() {
@@ -166,7 +166,7 @@ func (s *Scheduler) mustWaitToAccessLocked(t *target, m *allocation.Allocation) 
 			return parked
 		}
 	}
-	return s.mustWaitForReadersLocked(m)
+	return mustWaitForReadersLocked(m)
 }
 
 // mustWaitForHoldersLocked returns the list in which t has to wait for a task that it follows and whose exit
@@ -231,8 +231,8 @@ func mustWaitForUseInPlaceLocked(t *target, block *memory.Present) *parkedTasks 
 
 // mustWaitForReadersLocked returns the list in which tasks that use the memory have to wait for one that will
 // have the host read it, or nil if there is none.
-func (s *Scheduler) mustWaitForReadersLocked(m *allocation.Allocation) *parkedTasks {
-	if s.presence.reading == 0 || len(m.Readers) == 0 {
+func mustWaitForReadersLocked(m *allocation.Allocation) *parkedTasks {
+	if len(m.Readers) == 0 {
 		return nil
 	}
 	return &m.Readers[0].Owner.(*target).parked

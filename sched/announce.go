@@ -27,7 +27,6 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 			s.presence.hostWrites.collect(x.HostSpan())
 			if x.OutsideBatch() {
 				x.Src.Readers = append(x.Src.Readers, &t.order.Task)
-				s.presence.reading++
 			}
 		}
 	}
@@ -45,7 +44,6 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 		if !x.OutsideBatch() {
 			continue
 		}
-		s.presence.reading--
 		readers := x.Src.Readers
 		last := len(readers) - 1
 		k := slices.Index(readers, &t.order.Task)

@@ -55,10 +55,6 @@ func (p *program) construct(s *programScope, concurrent bool) {
 		if !concurrent {
 			p.waitForAll()
 		}
-	case 24, 25:
-		if p.pins {
-			p.pin(rapid.SampledFrom(s.variables).Draw(p.t, "variable"))
-		}
 	case 23:
 		if !concurrent {
 			p.say("hold or release")
@@ -70,6 +66,12 @@ func (p *program) construct(s *programScope, concurrent bool) {
 					p.r.d.release()
 				}
 			})
+		}
+	case 24, 25:
+		if p.pins {
+			p.pin(rapid.SampledFrom(s.variables).Draw(p.t, "variable"))
+		} else {
+			p.kernel(s)
 		}
 	}
 }

@@ -236,7 +236,8 @@ func TestForeignWorkComesAfterAReadByTheHost(t *testing.T) {
 	reading := func() bool {
 		r.s.mu.Lock()
 		defer r.s.mu.Unlock()
-		return r.s.presence.reading > 0
+		block, _, _ := r.s.presence.table.Lookup(sectionOf(x))
+		return len(stateOf(block).Readers) > 0
 	}
 	for !reading() {
 		runtime.Gosched()

@@ -53,7 +53,8 @@ func (s *Scheduler) copyNowLocked(r *Region) bool {
 	return true
 }
 
-// partlyPinnedLocked reports whether only a part of a section is pinned: then its task fails.
+// partlyPinnedLocked reports whether only a part of a section is pinned: then its task fails. While no task is in flight, no
+// copy from or to pinned storage is.
 func (s *Scheduler) partlyPinnedLocked(section memory.Section) bool {
 	_, err := s.memory.FindPinned(section)
 	return err != nil

@@ -151,7 +151,12 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 func (s *Scheduler) keepPinned(l *resident) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.keepPinnedOfLocked(&l.moreOf().hosts, l.items())
+	for i := range l.items() {
+		if a, err := s.memory.FindPinned(l.items()[i].Section); a != nil || err != nil {
+			return s.keepPinnedOfLocked(&l.moreOf().hosts, l.items())
+		}
+	}
+	return nil
 }
 
 // keepPinnedOfLocked adds the pinned storage in which the host storage of list items lies to that which a task keeps.

@@ -27,10 +27,8 @@ type presence struct {
 	// until there are none.
 	orphans  int
 	orphaned parkedTasks
-	// hostWrites is the host storage that tasks in flight will write. reading counts the transfers
-	// in which the host will read device memory itself (see allocation.Allocation.Readers).
+	// hostWrites is the host storage that tasks in flight will write.
 	hostWrites hostWrites
-	reading    int
 	// gone are blocks that tasks refer to no more, and spare records of such blocks for new ones.
 	gone  []*memory.Present
 	spare []*blockState

@@ -25,7 +25,8 @@ import (
 //	   │           │
 //	   └─▶ target ◀┘
 //
-// When it starts, it becomes a target unless all of its storage is present and stays. When its commands
+// When it starts, it becomes a target unless all of its storage is present and stays. It also becomes one, which can wait, while
+// the exit of a task in flight looks for storage that is absent, and while the host is going to read its memory. When its commands
 // are complete, it becomes one if it has the last reference to a block, or if a block is gone. When its
 // batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one
 // place, and a test has random programs run with and without resident tasks.
@@ -257,7 +258,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		}
 		state := stateOf(block)
 		if len(state.Readers) > 0 {
-			return false
+			return false // the command might change what the host is still to read
 		}
 		if l.watched && l.watch.traits.has(observedOps) {
 			l.watch.mapsLocked(s, m, state, blockAt(block)+offset)

@@ -171,7 +171,9 @@ func behindACopyToTheHost(t *testing.T, r *rig, pinned, awaited, comesAfter bool
 	// It may be the update's goroutine that starts the kernel.
 	parked := 0
 	r.eventually("the kernel behind the update has started", func() bool {
-		parked = len(*r.s.presence.hostWrites.byStart[0].writer)
+		if writes := r.s.presence.hostWrites.byStart; len(writes) > 0 {
+			parked = len(*writes[0].writer)
+		}
 		return r.s.life.live+parked == 4
 	})
 	if parked == 1 != comesAfter {

@@ -372,13 +372,13 @@ func TestToolHearsOfTheEndOfEachPipeline(t *testing.T) {
 		}
 		return n
 	}
-	ctx, limit := t.Context(), time.Now().Add(time.Minute)
+	ctx := t.Context()
 	k, err := rt.NewKernel(vkomp.KernelSource{Name: name, SPIRV: shaders.Saxpy.SPIRV})
 	succeed(t, err)
 	x, y := make([]float32, 64), make([]float32, 64)
 	both := []vkomp.Arg{vkomp.To(x), vkomp.To(y)}
 	succeed(t, rt.TargetData(ctx, vkomp.TargetData{Maps: both}, func(ctx context.Context) error {
-		awaitPipelines(rt, 1, limit) // launches that wait for it begin one by one
+		awaitPipelines(rt, 1, time.Now().Add(time.Minute)) // launches that wait for it begin one by one
 		begin := together(t, ctx, rt, []vkomp.Depend{vkomp.Out(x)})
 		for i := range y {
 			succeed(t, rt.Target(ctx, vkomp.Target{
@@ -393,14 +393,14 @@ func TestToolHearsOfTheEndOfEachPipeline(t *testing.T) {
 	if merges {
 		pipelines = 2
 	}
-	for have() < pipelines && time.Now().Before(limit) {
+	for limit := time.Now().Add(time.Minute); have() < pipelines && time.Now().Before(limit); {
 		runtime.Gosched()
 	}
 	if n := have(); n != pipelines {
 		t.Fatalf("the kernel has %d modules, want %d", n, pipelines)
 	}
 	succeed(t, k.Close())
-	for have() > 0 && time.Now().Before(limit) {
+	for limit := time.Now().Add(time.Minute); have() > 0 && time.Now().Before(limit); {
 		runtime.Gosched()
 	}
 	if n := have(); n > 0 {
