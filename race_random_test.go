@@ -100,21 +100,15 @@ func (s *raceStep) touches() (list []raceTouch) {
 		for _, i := range s.items {
 			list = append(list, raceTouch{i.raceBytes, host, i.kind != vkomp.DependIn})
 		}
-	case "update to":
+	case "update to", "enter always":
 		add(s.dst, host, false)
 		add(s.dst, device, true)
 	case "update from":
 		add(s.dst, host, true)
 		add(s.dst, device, false)
-	case "copy":
+	case "copy", "host kernel":
 		add(s.src, host, false)
 		add(s.dst, host, true)
-	case "host kernel":
-		add(s.src, host, false)
-		add(s.dst, host, true)
-	case "enter always":
-		add(s.dst, host, false)
-		add(s.dst, device, true)
 	case "fill":
 		list = append(list, raceTouch{s.memory(), device, true})
 	case "copy from memory":

@@ -53,8 +53,8 @@ func (s *Scheduler) copyNowLocked(r *Region) bool {
 	return true
 }
 
-// partlyPinnedLocked reports whether only a part of a section is pinned: then its task fails. While no task is in flight, no
-// copy from or to pinned storage is.
+// partlyPinnedLocked reports whether only a part of a section is pinned, which is an error of the construct's task. Nobody has to
+// look whether copies of pinned storage are under way: they belong to tasks in flight, and there are none.
 func (s *Scheduler) partlyPinnedLocked(section memory.Section) bool {
 	_, err := s.memory.FindPinned(section)
 	return err != nil

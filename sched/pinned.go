@@ -151,9 +151,10 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 func (s *Scheduler) keepPinned(l *resident) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range l.items() {
-		if a, err := s.memory.FindPinned(l.items()[i].Section); a != nil || err != nil {
-			return s.keepPinnedOfLocked(&l.moreOf().hosts, l.items())
+	items := l.items()
+	for i := range items {
+		if a, err := s.memory.FindPinned(items[i].Section); a != nil || err != nil {
+			return s.keepPinnedOfLocked(&l.moreOf().hosts, items[i:]) // none before is pinned
 		}
 	}
 	return nil
