@@ -72,7 +72,7 @@ func (p *program) part(s *programScope, defined bool) (part, bool) {
 
 // memoryConstruct adds a random construct that works on device memory.
 func (p *program) memoryConstruct(s *programScope) {
-	switch rapid.IntRange(0, 14).Draw(p.t, "memory construct") {
+	switch rapid.IntRange(0, 17).Draw(p.t, "memory construct") {
 	case 0, 1:
 		p.allocate(s)
 	case 2:
@@ -91,6 +91,8 @@ func (p *program) memoryConstruct(s *programScope) {
 		p.updateData(s)
 	case 14:
 		p.association(s)
+	default:
+		p.mixWithChunks(s)
 	}
 }
 
@@ -237,7 +239,64 @@ func (p *program) addToChunk(s *programScope) {
 		x.of()[i] += c
 	}
 	n := len(x.of())
-	p.then(s, func() { p.r.onIn(s.scope, l, n, x.pointer()) })
+	l.scope = s.scope
+	p.then(s, func() { p.r.on(l, n, x.pointer()) })
+}
+
+// mixWithChunks adds the launch of a kernel on parts of chunks, and perhaps on one section.
+func (p *program) mixWithChunks(s *programScope) {
+	var parts [3]part
+	var buffers [3][]uint32
+	l := launch{kernel: "mix", constant: p.constant(), args: make([]arg, 3)}
+	l.included = p.chance(10, "included")
+	at := rapid.IntRange(-1, 2).Draw(p.t, "binding of the section")
+	y := p.section(s)
+	if present := y.v.count > 0; at >= 0 && present && !y.v.defined {
+		return
+	}
+	for i := range parts {
+		if i == at {
+			continue
+		}
+		var ok bool
+		if parts[i], ok = p.part(s, true); !ok || at >= 0 && parts[i].c.associated == y.v {
+			return
+		}
+		if x := parts[i]; i > 0 && at != 0 && x.c == parts[0].c && x.lo < parts[0].hi && parts[0].lo < x.hi {
+			return // it would read what it writes
+		}
+		buffers[i] = parts[i].of()
+		l.args[i].toEnd = parts[i].hi == programCells && rapid.Bool().Draw(p.t, "to the end")
+	}
+	for i := range parts {
+		switch {
+		case i == at && y.v.count > 0:
+			l.args[i] = alloc(y.of(y.v.host))
+			buffers[i] = y.of(y.v.device)
+			l.depend = append(l.depend, p.writing(y)...)
+		case i == at:
+			l.args[i] = tofrom(y.of(y.v.host))
+			buffers[i] = y.of(y.v.want)
+			l.depend = append(l.depend, p.writing(y)...)
+		case i == 0:
+			l.args[i].s = buffers[i]
+			l.depend = append(l.depend, parts[i].items(tasks.DependInOut)...)
+		default:
+			l.args[i].s = buffers[i]
+			l.depend = append(l.depend, parts[i].items(tasks.DependIn)...)
+		}
+	}
+	n := l.elements()
+	fakeKernels["mix"].run(buffers[:], []uint32{n, l.constant}, 0, uint64(n))
+	l.label = p.say("mix of %v, the section %v is argument %d, c=%d", parts, y, at, l.constant)
+	p.then(s, func() {
+		for i := range parts {
+			if i != at {
+				l.args[i].at = parts[i].pointer()
+			}
+		}
+	})
+	p.run(s, l)
 }
 
 // updateData updates a section, all of it or every second element.

@@ -104,15 +104,12 @@ func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 			t.dispatch.targets = append(t.dispatch.targets, argument{})
 			continue
 		}
-		m, at, err := s.pointers.Find(b.Pointer, b.Size)
+		a, err := s.pointedLocked(b)
 		if err != nil {
 			return fmt.Errorf("binding %d: %w", i, err)
 		}
-		if b.ToEnd {
-			b.Size = m.Size - at
-		}
-		t.pinLocked(m)
-		t.dispatch.targets = append(t.dispatch.targets, argument{Allocation: m, at: at, size: b.Size})
+		t.pinLocked(a.Allocation)
+		t.dispatch.targets = append(t.dispatch.targets, a)
 	}
 	for _, p := range r.Pointers {
 		m, _, err := s.pointers.Find(p, 0)
@@ -123,6 +120,19 @@ func (s *Scheduler) resolveArgumentsLocked(t *target, r *Region) error {
 		t.dispatch.pointed = append(t.dispatch.pointed, m)
 	}
 	return nil
+}
+
+// pointedLocked returns the memory to which the pointer of a buffer argument points.
+func (s *Scheduler) pointedLocked(b *Buffer) (argument, error) {
+	m, at, err := s.pointers.Find(b.Pointer, b.Size)
+	if err != nil {
+		return argument{}, err
+	}
+	a := argument{Allocation: m, at: at, size: b.Size, toEnd: b.ToEnd}
+	if b.ToEnd {
+		a.size = m.Size - at
+	}
+	return a, nil
 }
 
 // argument is device memory that the task's kernel uses, either bound or reached by its address.
@@ -153,6 +163,14 @@ func (a *argument) bytes() order.Span {
 		return a.Whole()
 	}
 	return order.Span{Start: a.at, Size: min((a.at+a.size+3)&^3, a.Size) - a.at}
+}
+
+// bindable returns how many of the bytes to which a pointer points a binding can have at most.
+func (a *argument) bindable(p *vk.Properties) uint64 {
+	if a.toEnd {
+		return min(a.size, uint64(p.Limits.MaxStorageBufferRange))
+	}
+	return a.size
 }
 
 // usedLocked records that the kernel uses the argument at a sync point of a pending batch.
@@ -199,10 +217,8 @@ func (t *target) buffer(k int) Buffer {
 func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	b := t.buffer(k)
 	switch {
-	case b.Map < 0 && b.ToEnd:
-		return min(b.Size, uint64(p.Limits.MaxStorageBufferRange))
 	case b.Map < 0:
-		return b.Size
+		return t.dispatch.targets[k].bindable(p)
 	case b.ToEnd && k < len(t.Kernel.Bindings()):
 		return max(t.Kernel.Bindings()[k].MinSize, 1)
 	case b.ToEnd:
@@ -264,7 +280,7 @@ func (t *target) argumentLocked(k int) (argument, error) {
 	b, readOnly := t.buffer(k), t.Kernel.Bindings()[k].ReadOnly
 	if b.Map < 0 {
 		a := t.dispatch.targets[k]
-		a.readOnly, a.toEnd = readOnly, b.ToEnd
+		a.readOnly = readOnly
 		return a, nil
 	}
 	u, item := &t.entry.uses[b.Map], &t.Enter[b.Map]

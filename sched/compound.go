@@ -94,11 +94,11 @@ const MaxCompound = order.MaxCommands / 2
 
 // Plain reports whether the region does nothing but run a kernel on mapped storage, for which it has no
 // wishes beyond its maps, and nobody observes it.
-func (r *Region) Plain() bool { return r.Observer == nil && r.plain() }
+func (r *Region) Plain() bool { return r.Observer == nil && r.Buffers == nil && r.plain() }
 
-// plain is Plain for a region that may be observed.
+// plain is Plain for a region that may be observed, and whose kernel may have memory of pointers.
 func (r *Region) plain() bool {
-	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Buffers != nil || r.Absent || r.Found != nil || r.Site != nil ||
+	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Absent || r.Found != nil || r.Site != nil ||
 		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
 		return false
 	}

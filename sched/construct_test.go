@@ -166,7 +166,7 @@ func (p *program) kernel(s *programScope) {
 	// an argument is written the rest keeps its value, but for map(from) of an absent array,
 	// whose rest would be undefined.
 	for _, o := range operands {
-		l.args = append(l.args, arg{o.of(o.v.host), o.kind, o.always})
+		l.args = append(l.args, arg{s: o.of(o.v.host), kind: o.kind, always: o.always})
 	}
 	n := uint64(l.elements())
 	out := operands[0]
@@ -238,7 +238,7 @@ func (p *program) enterData(v *variable) {
 	if v.associated == nil {
 		v.count++
 	}
-	p.run(v.scope, launch{label: label, enter: []arg{{v.host, kind, false}}, depend: p.writing(v.whole())})
+	p.run(v.scope, launch{label: label, enter: []arg{{s: v.host, kind: kind}}, depend: p.writing(v.whole())})
 }
 
 func (p *program) exitData(v *variable) {
@@ -258,7 +258,7 @@ func (p *program) exitData(v *variable) {
 			copy(v.want, v.device)
 		}
 	}
-	p.run(v.scope, launch{label: label, exit: []arg{{v.host, kind, false}}, depend: p.writing(v.whole())})
+	p.run(v.scope, launch{label: label, exit: []arg{{s: v.host, kind: kind}}, depend: p.writing(v.whole())})
 }
 
 // carrier is the kind of task that carries an update out.

@@ -41,14 +41,26 @@ func TestTasksThatDoNotRunGiveBackWhatTheyKeep(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		keep := func(t *testing.T, bound, present bool) {
 			r := newRig(t, memoryModes[0], 1)
 			defer r.close()
 			p := r.allocate(16)
 			l := c.launch
-			l.label, l.kernel, l.args = "keeps", "set", []arg{tofrom(filled(4, 1))}
+			x := filled(4, 1)
+			l.label, l.kernel, l.args = "keeps", "set", []arg{tofrom(x)}
+			if bound {
+				l.kernel, l.args = "mix", []arg{tofrom(x), reaches(p, 16), reaches(p, 16)}
+			}
+			if present {
+				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+				defer func() {
+					_ = r.s.Run(t.Context(), r.region(launch{label: "exit", exit: []arg{from(x)}, included: true, scope: r.graph.NewScope()}))
+				}()
+			}
 			region := r.region(l)
-			region.Pointers = []Pointer{p}
+			if !bound {
+				region.Pointers = []Pointer{p}
+			}
 			var undo func()
 			if c.change != nil {
 				undo = c.change(r, region)
@@ -57,15 +69,16 @@ func TestTasksThatDoNotRunGiveBackWhatTheyKeep(t *testing.T) {
 				t.Errorf("the construct returned %v", err)
 			}
 			_ = r.scope.Wait(t.Context(), nil)
-			r.s.mu.Lock()
-			if m, _, err := r.s.pointers.Find(p, 0); err != nil || m.Keepers() != 1 {
-				t.Errorf("not only the program keeps the memory: %+v, %v", m, err)
+			if n := r.keepers(p); n != 1 {
+				t.Errorf("%d keep the memory, not only the program", n)
 			}
-			r.s.mu.Unlock()
 			r.free(p)
 			if undo != nil {
 				undo()
 			}
-		})
+		}
+		t.Run(name, func(t *testing.T) { keep(t, false, false) })
+		t.Run(name+", with a binding", func(t *testing.T) { keep(t, true, false) })
+		t.Run(name+", with a binding beside present storage", func(t *testing.T) { keep(t, true, true) })
 	}
 }

@@ -47,6 +47,28 @@ func TestLaunchThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+// Of memory up to its end a binding gets as much as the device can bind.
+func TestPointerToMoreMemoryThanTheDeviceBinds(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		const bound = 1 << 12
+		r.d.props.Limits.MaxStorageBufferRange = bound
+		p := r.allocate(bound)
+		l := launch{label: "set", kernel: "set", args: []arg{{at: p, s: array32(16), toEnd: true}}, constant: 3, included: true}
+		r.run(l)
+		got, want := array32(16), array32(16)
+		for i := range want {
+			want[i] = 3 + uint32(i)
+		}
+		r.transfer(launch{label: "back", included: true}, toHost(got, p))
+		r.expect("the memory", got, want...)
+		l.args[0].toEnd, l.args[0].s = false, array32(bound)
+		if err := r.s.Run(t.Context(), r.region(l)); !errors.Is(err, kernel.ErrInvalidLaunch) || !strings.Contains(err.Error(), "maxStorageBufferRange") {
+			t.Errorf("all of the memory: %v", err)
+		}
+		r.free(p)
+	})
+}
+
 func TestKernelBeyondTheDeviceIsRefused(t *testing.T) {
 	for name, narrow := range map[string]func(*vk.Limits){
 		"workgroup of 4×1×1":      func(l *vk.Limits) { l.MaxComputeWorkGroupSize[0] = 2 },

@@ -107,11 +107,11 @@ func TestDependentTasksMeetTheStorageThatOrderDemands(t *testing.T) {
 			{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, out: all}, mix("x", tofrom(x))}, want: [2]uint32{31, 1}},
 		{name: "always from, then changed on the device", steps: []step{
 			{label: "enter", enter: []arg{to(x)}, out: all},
-			mix("always", arg{x, memory.MapFrom, true}), mix("changes", alloc(x)),
+			mix("always", arg{s: x, kind: memory.MapFrom, always: true}), mix("changes", alloc(x)),
 			{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, out: all}}, want: [2]uint32{1, 1}},
 		{name: "always to reads what always from wrote", steps: []step{
 			{label: "enter", enter: []arg{to(x)}, out: all},
-			mix("always from", arg{x, memory.MapFrom, true}), mix("changes", alloc(x)), mix("always to", arg{x, memory.MapTo, true}),
+			mix("always from", arg{s: x, kind: memory.MapFrom, always: true}), mix("changes", alloc(x)), mix("always to", arg{s: x, kind: memory.MapTo, always: true}),
 			{label: "exit", exit: []arg{from(x)}, out: all}}, want: [2]uint32{4, 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestFinisherIsNotKeptByWhatOthersAdd(t *testing.T) {
 	r.s.mu.Unlock()
 	// "enters x" maps x as well, so that the copy to the host, for which "late" has map(always,
 	// from), is not made with its kernel and turns out to be due when it ends.
-	r.run(launch{label: "late", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, to(zero), to(zero)}, out: [][]uint32{x}})
+	r.run(launch{label: "late", kernel: "mix", args: []arg{{s: x, kind: memory.MapFrom, always: true}, to(zero), to(zero)}, out: [][]uint32{x}})
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(y), alloc(x), to(zero)}, out: [][]uint32{y}})
 	r.eventually("the device is done", func() bool { return len(q.exits.done) == 2 })
 	ran := make(chan struct{})
@@ -340,7 +340,7 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 	x, y, z, zero := filled(16, 1), filled(16, 1), filled(16, 1), filled(16, 0)
 	r.run(launch{label: "enter", enter: []arg{to(x), to(zero)}, included: true})
 	r.d.hold()
-	r.run(launch{label: "always from", kernel: "mix", args: []arg{{x, memory.MapFrom, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
+	r.run(launch{label: "always from", kernel: "mix", args: []arg{{s: x, kind: memory.MapFrom, always: true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
 	first := r.d.submitted
 	r.run(launch{label: "enters x", kernel: "mix", args: []arg{tofrom(z), alloc(x), alloc(zero)}, in: [][]uint32{zero}})
 	r.run(launch{label: "between", kernel: "mix", args: []arg{tofrom(y), alloc(zero), alloc(zero)}, out: [][]uint32{x}})
@@ -350,7 +350,7 @@ func TestLateCopyOutComesBeforeACopyInAfterIt(t *testing.T) {
 		n := len(r.s.order.All()[0].InFlight())
 		return n > 0 && r.s.order.All()[0].InFlight()[n-1].Value() > first+1
 	})
-	r.run(launch{label: "always to", kernel: "mix", args: []arg{{x, memory.MapTo, true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
+	r.run(launch{label: "always to", kernel: "mix", args: []arg{{s: x, kind: memory.MapTo, always: true}, alloc(zero), alloc(zero)}, out: [][]uint32{x}})
 	r.d.release()
 	r.taskwait()
 	r.run(launch{label: "exit", exit: []arg{from(x), from(zero)}, included: true})

@@ -147,19 +147,6 @@ func (s *Scheduler) keepPinnedLocked(t *target) error {
 	return nil
 }
 
-// keepPinned is keepPinnedLocked for a resident task that is not generated yet.
-func (s *Scheduler) keepPinned(l *resident) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	items := l.items()
-	for i := range items {
-		if a, err := s.memory.FindPinned(items[i].Section); a != nil || err != nil {
-			return s.keepPinnedOfLocked(&l.moreOf().hosts, items[i:]) // none before is pinned
-		}
-	}
-	return nil
-}
-
 // keepPinnedOfLocked adds the pinned storage in which the host storage of list items lies to that which a task keeps.
 func (s *Scheduler) keepPinnedOfLocked(hosts *[]*PinnedStorage, maps []memory.Map) error {
 	for i := range maps {

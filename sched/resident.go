@@ -6,6 +6,7 @@ import (
 
 	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/allocation"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/kernel"
 	"github.com/vkomp/vkomp/sched/order"
@@ -15,21 +16,21 @@ import (
 	"github.com/vkomp/vkomp/vk"
 )
 
-// What most tasks do is to run a kernel, in one dispatch, on storage that is present before them and
-// after them, so that nothing is allocated, copied or removed. Such a task is a resident task. A target
-// has room for everything that a task may do, and thousands of tasks are in flight: what they cost is
-// the memory that is fetched for them. The record of a resident task is a few cache lines long, and
-// counts itself in the blocks that it uses instead of being listed there.
+// What most tasks do is to run a kernel, in one dispatch, on storage that is present before them and after them, or on memory
+// to which the program has pointers, so that nothing is allocated, copied or removed. Such a task is a resident task. A target has
+// room for everything that a task may do, and thousands of tasks are in flight: what they cost is the memory that is fetched for
+// them. The record of a resident task is a few cache lines long, and counts itself in the blocks that it uses instead of being
+// listed there.
 //
 //	created ──▶ placed ──▶ complete
 //	   │           │
 //	   └─▶ target ◀┘
 //
-// When it starts, it becomes a target unless all of its storage is present and stays. It also becomes one, which can wait, while
-// the exit of a task in flight looks for storage that is absent, and while the host is going to read its memory. When its commands
-// are complete, it becomes one if it has the last reference to a block, or if a block is gone. When its
-// batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one
-// place, and a test has random programs run with and without resident tasks.
+// When it starts, it becomes a target unless all of its storage is present and stays, and is the device's own. It also becomes
+// one, which can wait, while the exit of a task in flight looks for storage that is absent, and while the host is going to read
+// its memory. When its commands are complete, it becomes one if it has the last reference to a block, or if a block is gone. When
+// its batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one place, and a test has
+// random programs run with and without resident tasks.
 
 // The largest launch of a resident task.
 const (
@@ -54,10 +55,10 @@ type resident struct {
 
 	// The following fields are set when the task is created.
 
-	// count is the number of items, pushed that of the bytes of push constants. watched says that the task
-	// has an observer.
-	count, pushed uint8
-	watched       bool
+	// count is the number of items, bindings that of the kernel's buffer arguments, which are more if some are memory
+	// of pointers, and pushed that of the bytes of push constants. watched says that the task has an observer.
+	count, bindings, pushed uint8
+	watched                 bool
 	// groups is the number of workgroups, and extent that of invocations.
 	groups [3]uint32
 	extent [3]uint64
@@ -79,65 +80,30 @@ type resident struct {
 	list *freeResidents
 }
 
-// residentMore is what few resident tasks have.
-type residentMore struct {
-	// items has the items of a task that has more of them than there are in resident.few.
-	items [residentItems]memory.Map
-	// hosts is as entry.hosts of a target.
-	hosts []*PinnedStorage
-}
-
-// moreOf returns the task's residentMore, which it makes.
-func (l *resident) moreOf() *residentMore {
-	if l.more == nil {
-		l.more = new(residentMore)
-	}
-	return l.more
-}
-
-// items returns the task's list items.
-func (l *resident) items() []memory.Map {
-	if int(l.count) <= len(l.few) {
-		return l.few[:l.count]
-	}
-	return l.more.items[:l.count]
-}
-
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && len(r.Enter) <= residentItems && !s.leakSites && !s.general &&
-		kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
+	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && max(len(r.Enter), len(r.Buffers)) <= residentItems &&
+		r.bindsInOrder() && !s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
 // runResident is Run for a region whose task can be a resident task. It reports false, and has done
-// nothing, if the task is to be a target.
+// nothing, if the task is to be a target: it takes more than one dispatch, or none, or there is an error, which is found
+// anew.
 func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipeline.Kernel) (ran bool, err error) {
-	var buffers [residentItems]uint64
-	for i := range r.Enter {
-		buffers[i] = r.Enter[i].Size
-	}
-	var calls [1]kernel.Call
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, buffers[:len(r.Enter)], r.Values, calls[:0])
-	if err != nil {
-		pipelines.Release()
-		return true, r.refused(err)
-	}
-	if !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
+	l := s.residents.take(s)
+	if !l.setArguments(r) {
+		discard(l)
 		return false, nil
 	}
-	l := s.residents.take(s)
-	l.kernel, l.count = pipelines, uint8(len(r.Enter))
-	if int(l.count) > len(l.few) {
-		l.moreOf()
+	var sizes [residentItems]uint64
+	var calls [1]kernel.Call
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, l.sizes(sizes[:0]), r.Values, calls[:0])
+	if err != nil || !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
+		discard(l)
+		return false, nil
 	}
-	copy(l.items(), r.Enter)
-	if s.memory.HasPinned() {
-		if err := s.keepPinned(l); err != nil {
-			discard(l)
-			return true, r.refused(err)
-		}
-	}
+	l.kernel = pipelines
 	for d := range l.extent {
 		l.extent[d], l.groups[d] = r.Range[d], plan.Calls[0].Count[d]
 	}
@@ -200,27 +166,10 @@ func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (kept *order
 // Drop implements tasks.Dropper.
 func (l *resident) Drop(*tasks.Node, error) { l.unpin() }
 
-// unpinLocked gives up the pinned storage that is kept for the task.
-func (l *resident) unpinLocked() {
-	if l.more != nil {
-		unpinHostsLocked(&l.more.hosts)
-	}
-}
-
-// unpin is unpinLocked, without the lock, for a task that will not run.
-func (l *resident) unpin() {
-	if l.more == nil || len(l.more.hosts) == 0 {
-		return
-	}
-	l.s.mu.Lock()
-	defer l.s.mu.Unlock()
-	l.unpinLocked()
-}
-
 // Recycle implements tasks.Runner.
 func (l *resident) Recycle() {
-	if invariants.Enabled && l.more != nil && len(l.more.hosts) > 0 {
-		panic("sched: a resident task still keeps pinned storage")
+	if invariants.Enabled && l.keeps() {
+		panic("sched: a resident task still keeps memory")
 	}
 	if l.kernel != nil {
 		l.kernel.Release()
@@ -245,29 +194,24 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		return false
 	}
 	bindings := k.Bindings()
-	items := l.items()
-	for i := range items {
-		m := &items[i]
-		block, offset := s.stayingLocked(m, 0)
-		if block == nil {
-			return false
-		}
-		if !slices.Contains(l.blocks[:l.distinct], block) {
-			l.blocks[l.distinct] = block
-			l.distinct++
-		}
-		state := stateOf(block)
-		if len(state.Readers) > 0 {
-			return false // the command might change what the host is still to read
-		}
-		if l.watched && l.watch.traits.has(observedOps) {
-			l.watch.mapsLocked(s, m, state, blockAt(block)+offset)
+	items, pointed := l.items(), l.pointed()
+	for i := range int(l.bindings) {
+		a := &launch.arguments[launch.used]
+		if pointed != nil && pointed[i].Allocation != nil {
+			*a = pointed[i]
+			if !s.accessibleLocked(a.Allocation) {
+				return false
+			}
+		} else {
+			if !s.enterItemLocked(l, &items[0], a) {
+				return false
+			}
+			items = items[1:]
 		}
 		if !bindings[i].Used {
 			continue
 		}
-		a := &launch.arguments[launch.used]
-		a.Allocation, a.block, a.at, a.size, a.readOnly = state.Allocation, state, blockAt(block)+offset, m.Size, bindings[i].ReadOnly
+		a.readOnly = bindings[i].ReadOnly
 		var err error
 		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
 			return false
@@ -282,6 +226,42 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		}
 	}
 	l.countLocked()
+	return true
+}
+
+// enterItemLocked finds the storage of an item, for enterResidentLocked.
+func (s *Scheduler) enterItemLocked(l *resident, m *memory.Map, a *argument) bool {
+	block, offset := s.stayingLocked(m, 0)
+	if block == nil {
+		return false
+	}
+	if !slices.Contains(l.blocks[:l.distinct], block) {
+		l.blocks[l.distinct] = block
+		l.distinct++
+	}
+	state := stateOf(block)
+	if len(state.Readers) > 0 {
+		return false // the command might change what the host is still to read
+	}
+	*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size}
+	if l.watched && l.watch.traits.has(observedOps) {
+		l.watch.mapsLocked(s, m, state, a.at)
+	}
+	return true
+}
+
+// accessibleLocked reports whether nothing in flight has to be looked at before a kernel that has a pointer to the memory can
+// be placed: see mustWaitToAccessLocked.
+func (s *Scheduler) accessibleLocked(m *allocation.Allocation) bool {
+	if m.Shared || len(m.Readers) > 0 {
+		return false
+	}
+	for _, block := range m.Blocks {
+		s.presence.table.Wake(block)
+		if state := stateOf(block); !state.quiet() || !state.outlives(block, 0) {
+			return false
+		}
+	}
 	return true
 }
 
@@ -420,17 +400,16 @@ func (l *resident) overLocked(w *tasks.Work) *tasks.Node {
 // becomeTarget returns a target for the task, which has not entered.
 func (l *resident) becomeTarget() *target {
 	s, n := l.s, l.node
+	var buffers [residentItems]Buffer
 	t := s.newTarget(&Region{
 		Construct: construct.Construct{Label: n.Label(), NoWait: l.awaited == nil},
-		Enter:     l.items(), Structured: true, Kernel: l.kernel.Kernel, Range: l.extent,
+		Enter:     l.items(), Structured: true, Kernel: l.kernel.Kernel, Buffers: l.buffers(buffers[:0]), Range: l.extent,
 	})
 	t.node, t.awaited = n, l.awaited
 	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
 	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
-	if l.more != nil {
-		t.entry.hosts, l.more.hosts = l.more.hosts, t.entry.hosts
-	}
+	l.handTo(t)
 	s.share(t)
 	if l.watched {
 		l.watch.handTo(t)
@@ -491,6 +470,6 @@ func (l *resident) giveBack() {
 	clear(l.items())
 	clear(l.blocks[:l.distinct])
 	l.node, l.kernel, l.awaited, l.order.At = nil, nil, nil, order.SyncPoint{}
-	l.count, l.pushed, l.distinct = 0, 0, 0
+	l.count, l.bindings, l.pushed, l.distinct = 0, 0, 0, 0
 	l.s.residents.giveBack(l)
 }

@@ -291,12 +291,18 @@ type arg struct {
 	s      []uint32
 	kind   memory.MapType
 	always bool
+	// at, if not nil, points to the memory that the kernel gets instead of an item, as many elements as s has, or with
+	// toEnd up to the end of the memory.
+	at    Pointer
+	toEnd bool
 }
 
 func to(s []uint32) arg     { return arg{s: s, kind: memory.MapTo} }
 func from(s []uint32) arg   { return arg{s: s, kind: memory.MapFrom} }
 func tofrom(s []uint32) arg { return arg{s: s, kind: memory.MapToFrom} }
 func alloc(s []uint32) arg  { return arg{s: s, kind: memory.MapAlloc} }
+
+func reaches(p Pointer, elements int) arg { return arg{at: p, s: array32(elements)} }
 
 func (a arg) item(label string) memory.Map {
 	return memory.Map{
@@ -379,7 +385,19 @@ func (r *rig) region(l launch) *Region {
 		return g
 	}
 	for i, a := range l.args {
-		g.Enter = append(g.Enter, a.item(fmt.Sprint("argument ", i)))
+		if a.at.IsNil() {
+			g.Buffers = append(g.Buffers, Buffer{Map: len(g.Enter)})
+			g.Enter = append(g.Enter, a.item(fmt.Sprint("argument ", i)))
+			continue
+		}
+		b := Buffer{Map: -1, Pointer: a.at, Size: 4 * uint64(len(a.s)), ToEnd: a.toEnd}
+		if b.ToEnd {
+			b.Size = 0
+		}
+		g.Buffers = append(g.Buffers, b)
+	}
+	if len(g.Buffers) == len(g.Enter) {
+		g.Buffers = nil
 	}
 	g.Kernel, g.Structured = r.kernels[l.kernel], true
 	n := l.elements()

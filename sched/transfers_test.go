@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
@@ -68,20 +67,10 @@ func (r *rig) free(p Pointer) {
 // on runs a kernel on device memory: the pointers are its buffers.
 func (r *rig) on(l launch, elements int, pointers ...Pointer) {
 	r.t.Helper()
-	r.onIn(r.scope, l, elements, pointers...)
-}
-
-func (r *rig) onIn(scope *tasks.Scope, l launch, elements int, pointers ...Pointer) {
-	r.t.Helper()
-	g := &Region{Construct: construct.Construct{Label: l.label, Scope: scope, Depend: append(dependOn(l.in, l.out), l.depend...), NoWait: !l.included, Observer: r.watched(l.label)}, Kernel: r.kernels[l.kernel], Range: [3]uint64{uint64(elements), 1, 1}}
-	g.Buffers = []Buffer{}
 	for _, p := range pointers {
-		g.Buffers = append(g.Buffers, Buffer{Map: -1, Pointer: p, Size: 4 * uint64(elements)})
+		l.args = append(l.args, reaches(p, elements))
 	}
-	g.Values = valueBytes(uint32(elements), l.constant)[:len(g.Kernel.Values())]
-	if err := r.s.Run(context.Background(), g); err != nil {
-		r.t.Errorf("%s: %v", l.label, err)
-	}
+	r.run(l)
 }
 
 func TestCopiesToAndFromAllocations(t *testing.T) {
@@ -467,7 +456,7 @@ func TestItemsOfAConstructThatShareBytes(t *testing.T) {
 		for i := range x {
 			x[i] = uint32(100 + i)
 		}
-		always := func(s []uint32) arg { return arg{s, memory.MapTo, true} }
+		always := func(s []uint32) arg { return arg{s: s, kind: memory.MapTo, always: true} }
 		token := array32(1)
 		before := r.s.Stats().BytesToDevice
 		r.busy()
