@@ -18,7 +18,7 @@ func inDataRegion(b *testing.B, o vkomp.Options, step func(ctx context.Context, 
 	return inDataRegionOf(b, o, func(*vkomp.Runtime) (x, y []float32, err error) { return constant(64, 1), constant(64, 0), nil }, step)
 }
 
-// inDataRegionOf is inDataRegion for slices of 64 elements that the benchmark makes itself.
+// inDataRegionOf is inDataRegion for slices that the benchmark makes itself.
 func inDataRegionOf(b *testing.B, o vkomp.Options, slices func(rt *vkomp.Runtime) (x, y []float32, err error), step func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error) error {
 	b.ReportAllocs()
 	rt, err := vkomp.Open(o)

@@ -94,3 +94,47 @@ func BenchmarkKernelArguments(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStream measures what a program does that streams: a deferred copy to the device, a kernel, and a copy of its results to
+// the host, where each step follows the one before. Copies are updates of mapped slices or memory routines, of ordinary slices or of
+// pinned ones.
+func BenchmarkStream(b *testing.B) {
+	const n = 1024
+	for _, pinned := range []bool{false, true} {
+		var p, q vkomp.DevicePtr
+		slices := func(rt *vkomp.Runtime) (x, y []float32, err error) {
+			ctx := context.Background()
+			p, err = rt.DefaultDevice(ctx).Alloc(ctx, 8*n)
+			q = p.Add(4 * n)
+			if err != nil || !pinned {
+				return constant(n, 1), constant(n, 0), err
+			}
+			host, err := vkomp.AllocPinned[float32](ctx, rt, 2*n)
+			if err != nil {
+				return nil, nil, err
+			}
+			return host.Slice()[:n], host.Slice()[n:], nil
+		}
+		storage := map[bool]string{false: "slices", true: "pinned"}[pinned]
+		for way, step := range map[string]func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error{
+			"memcpy": func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+				return errors.Join(
+					rt.MemcpyAsync(ctx, p, vkomp.HostPtr(x), 4*n, vkomp.InOut(x)),
+					rt.Target(ctx, saxpyTask(k, n, vkomp.IsDevicePtr(p), vkomp.IsDevicePtr(q), vkomp.In(x), vkomp.InOut(y))),
+					rt.MemcpyAsync(ctx, vkomp.HostPtr(y), q, 4*n, vkomp.InOut(y)))
+			},
+			"update": func(ctx context.Context, rt *vkomp.Runtime, k vkomp.Kernel, x, y []float32) error {
+				return errors.Join(
+					rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.To(x)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(x)}}),
+					rt.Target(ctx, saxpyTask(k, n, vkomp.To(x), vkomp.ToFrom(y), vkomp.In(x), vkomp.InOut(y))),
+					rt.TargetUpdate(ctx, vkomp.TargetUpdate{Motions: []vkomp.Arg{vkomp.From(y)}, NoWait: true, Depend: []vkomp.Depend{vkomp.InOut(y)}}))
+			},
+		} {
+			b.Run(way+"/"+storage, func(b *testing.B) {
+				if err := inDataRegionOf(b, vkomp.Options{}, slices, step); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}

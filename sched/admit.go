@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"unsafe"
 
 	"github.com/vkomp/vkomp/internal/mutant"
@@ -117,12 +118,14 @@ func (s *Scheduler) mustWaitToMapLocked(t *target, m *memory.Map, enters bool) *
 // mustWaitToTransferLocked is mustWaitForLocked for a transfer that the construct requests. If it writes
 // host storage, it has to come after copies to the same storage that are under way, because these can
 // be late and would then overwrite it. To pinned storage the device itself may write, and does so before
-// the host makes copies of earlier tasks, so a transfer to it comes after all of those.
+// the host makes copies of earlier tasks, so a transfer to it comes after all of those. If its commands copy
+// the bytes themselves, they follow what the device writes there for earlier tasks.
 func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *parkedTasks {
 	if !x.Kind.FromHost() && !x.Kind.ToHost() {
 		return nil
 	}
-	host := x.HostSpan()
+	host, pinned := x.HostSpan(), t.entry.pinned(x.HostSpan()) != nil
+	other, image := cmp.Or(x.Dst, x.Src), false
 	if x.Kind.Updates() {
 		host = x.Host
 	}
@@ -140,8 +143,12 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		if parked := mustWaitForUseInPlaceLocked(t, block); parked != nil {
 			return parked
 		}
-		if parked := mustWaitForReadersLocked(stateOf(block).Allocation); x.Kind.Updates() && parked != nil {
-			return parked
+		if x.Kind.Updates() {
+			state := stateOf(block)
+			if parked := mustWaitForReadersLocked(state.Allocation); parked != nil {
+				return parked
+			}
+			other, image = state.Allocation, state.image != nil
 		}
 		if block.Section.End() >= rest.End() {
 			break
@@ -149,7 +156,10 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		past := uint64(block.Section.End() - rest.Start())
 		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
 	}
-	if x.Kind.FromHost() || t.entry.pinned(x.HostSpan()) != nil {
+	switch {
+	case pinned && other != nil && x.MayBePinned(other, image):
+		return s.presence.hostWrites.byHost(host)
+	case pinned || x.Kind.FromHost():
 		return s.presence.hostWrites.touching(host)
 	}
 	return nil

@@ -24,7 +24,7 @@ func (s *Scheduler) announceTransfersLocked(t *target) {
 			if x.Absent() {
 				continue
 			}
-			s.presence.hostWrites.collect(x.HostSpan())
+			s.presence.hostWrites.collect(x.HostSpan(), x.ByDevice())
 			if x.OutsideBatch() {
 				x.Src.Readers = append(x.Src.Readers, &t.order.Task)
 			}
@@ -40,7 +40,7 @@ func (s *Scheduler) withdrawTransfersLocked(t *target) {
 		if x.Phase != transfer.ToHost || x.Absent() {
 			continue
 		}
-		s.presence.hostWrites.collect(x.HostSpan())
+		s.presence.hostWrites.collect(x.HostSpan(), x.ByDevice())
 		if !x.OutsideBatch() {
 			continue
 		}

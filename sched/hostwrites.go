@@ -10,6 +10,9 @@ import (
 // hostWrite is host storage that a task in flight writes when it ends.
 type hostWrite struct {
 	start, end uintptr
+	// device says that commands of the task write the storage, which is pinned, and not the host: what else the device does with
+	// it is ordered with these commands.
+	device bool
 	// writer is the list of the tasks that wait for the end of the writing one.
 	writer *parkedTasks
 }
@@ -37,8 +40,8 @@ func indexOf(writes []hostWrite, w hostWrite) int {
 }
 
 // collect notes a section for the next call of add or remove.
-func (h *hostWrites) collect(section memory.Section) {
-	h.collected = append(h.collected, hostWrite{start: section.Start(), end: section.End()})
+func (h *hostWrites) collect(section memory.Section, device bool) {
+	h.collected = append(h.collected, hostWrite{start: section.Start(), end: section.End(), device: device})
 }
 
 // take returns the sections that have been collected, sorted, as writes of a task, and forgets them.
@@ -95,13 +98,18 @@ func (h *hostWrites) remove(writer *parkedTasks) {
 
 // touching returns the list to join in order to wait for a task that will write bytes of the
 // section, or nil if there is no such task.
-func (h *hostWrites) touching(section memory.Section) *parkedTasks {
+func (h *hostWrites) touching(section memory.Section) *parkedTasks { return h.find(section, true) }
+
+// byHost is touching for tasks of which the host writes the bytes.
+func (h *hostWrites) byHost(section memory.Section) *parkedTasks { return h.find(section, false) }
+
+func (h *hostWrites) find(section memory.Section, device bool) *parkedTasks {
 	if len(h.byStart) == 0 || section.Size == 0 {
 		return nil
 	}
 	for i := indexOf(h.byStart, hostWrite{start: section.Start() - min(section.Start(), h.longest)}); i < len(h.byStart) && h.byStart[i].start < section.End(); i++ {
-		if h.byStart[i].end > section.Start() {
-			return h.byStart[i].writer
+		if w := &h.byStart[i]; w.end > section.Start() && (device || !w.device) {
+			return w.writer
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ func TestHostWritesFindWhoWritesASection(t *testing.T) {
 	type write struct {
 		section memory.Section
 		writer  *parkedTasks
+		device  bool
 	}
 	storage := make([]byte, 64)
 	sections := rapid.Custom(func(t *rapid.T) memory.Section {
@@ -32,8 +33,9 @@ func TestHostWritesFindWhoWritesASection(t *testing.T) {
 				writer := &writers[rapid.IntRange(0, 2).Draw(t, "writer")]
 				for _, section := range rapid.SliceOfN(sections, 1, 6).Draw(t, "sections") {
 					if section.Size > 0 {
-						h.collect(section)
-						list = append(list, write{section, writer})
+						w := write{section, writer, rapid.Bool().Draw(t, "device")}
+						h.collect(section, w.device)
+						list = append(list, w)
 					}
 				}
 				h.add(writer)
@@ -46,7 +48,7 @@ func TestHostWritesFindWhoWritesASection(t *testing.T) {
 						return false
 					}
 					most--
-					h.collect(w.section)
+					h.collect(w.section, w.device)
 					return true
 				})
 				h.remove(writer)
@@ -56,17 +58,23 @@ func TestHostWritesFindWhoWritesASection(t *testing.T) {
 					t.Fatalf("the index has %d writes, want %d, or is not sorted", len(h.byStart), len(list))
 				}
 				section := sections.Draw(t, "looked for")
-				var writing []*parkedTasks
-				for _, w := range list {
-					if section.Size > 0 && w.section.Start() < section.End() && section.Start() < w.section.End() {
-						writing = append(writing, w.writer)
+				for _, byHost := range []bool{false, true} {
+					got := h.touching(section)
+					if byHost {
+						got = h.byHost(section)
 					}
-				}
-				switch got := h.touching(section); {
-				case got == nil && len(writing) > 0:
-					t.Errorf("nobody writes %s, of %d", section, len(writing))
-				case got != nil && !slices.Contains(writing, got):
-					t.Errorf("%s is written by who does not write it", section)
+					var writing []*parkedTasks
+					for _, w := range list {
+						if section.Size > 0 && w.section.Start() < section.End() && section.Start() < w.section.End() && !(byHost && w.device) {
+							writing = append(writing, w.writer)
+						}
+					}
+					switch {
+					case got == nil && len(writing) > 0:
+						t.Errorf("nobody writes %s, of %d, by the host: %v", section, len(writing), byHost)
+					case got != nil && !slices.Contains(writing, got):
+						t.Errorf("%s is written by who does not write it, by the host: %v", section, byHost)
+					}
 				}
 			},
 		})

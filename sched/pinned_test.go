@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -201,6 +203,95 @@ func TestCopiesToPinnedStorageComeAfterThoseOfTheHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Copies from and to pinned storage follow on the device what it writes there for earlier tasks, which nobody waits for. That also
+// holds for constructs that wait for their own copies, and where the host could copy them itself.
+func TestCopiesOfPinnedStorageFollowThoseOfTheDevice(t *testing.T) {
+	for _, mode := range append(slices.Clone(memoryModes), pinnedModes[0]) {
+		mode.share = ShareNothing
+		for _, updates := range []bool{false, true} {
+			for _, awaited := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, updates %v, awaited %v", mode.name, updates, awaited), func(t *testing.T) {
+					for seed := range uint64(deviceOrders) {
+						deviceWritesPinnedStorage(t, newRig(t, mode, seed), updates, awaited)
+					}
+				})
+			}
+		}
+	}
+}
+
+func deviceWritesPinnedStorage(t *testing.T, r *rig, updates, awaited bool) {
+	defer r.close()
+	x := filled(16, 1)
+	r.pin(x)
+	defer r.unpin(x)
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+	p, q := r.allocate(16), r.allocate(16)
+	defer r.free(p)
+	defer r.free(q)
+	first, second := p, q // where the kernels are, of which nothing uses the second when x is copied there
+	toHost, toDevice, toHostAgain := toHost(x, p), toDevice(q, x), toHost(x, q)
+	if updates {
+		first, _ = r.s.MappedPointer(sectionOf(x))
+		second = first
+		toHost, toDevice = update(transfer.UpdateFrom, x), update(transfer.UpdateTo, x)
+		toHostAgain = toHost
+	}
+	r.transfer(launch{label: "zero", included: true}, transfer.Request{Kind: transfer.Fill, Dst: first, Size: 64})
+	out := [][]uint32{x}
+	add := func(c uint32, at Pointer) {
+		r.run(launch{label: "add", kernel: "add", args: []arg{reaches(at, 16)}, constant: c, out: out})
+	}
+	r.d.hold()
+	add(5, first)
+	r.transfer(launch{label: "to the host", out: out}, toHost) // writes x
+	copies := 1
+	var over sync.WaitGroup
+	copyToo := func(label string, move transfer.Request) {
+		copies++
+		l := launch{label: label, included: awaited, out: out}
+		if awaited {
+			over.Go(func() { r.transfer(l, move) })
+		} else {
+			r.transfer(l, move)
+		}
+		r.eventually("the copy is placed, or waits for the end of another task", func() bool { return r.copiesInFlightLocked()+r.parkedLocked() == copies })
+		if n := r.parkedLocked(); n > 0 {
+			t.Errorf("%s: %d tasks wait for the end of another one", label, n)
+		}
+	}
+	copyToo("to the device", toDevice)
+	add(7, second)
+	copyToo("to the host again", toHostAgain)
+	r.d.release()
+	over.Wait()
+	r.taskwait()
+	r.expect("x", x, filled(16, 12)...)
+	r.run(launch{label: "exit", exit: []arg{{s: x, kind: memory.MapRelease}}, included: true})
+}
+
+// copiesInFlightLocked returns how many tasks without kernels are placed.
+func (r *rig) copiesInFlightLocked() (n int) {
+	for _, task := range r.tasksInFlightLocked() {
+		if t, ok := task.Owner.(*target); ok && !t.dispatches() {
+			n++
+		}
+	}
+	return n
+}
+
+// parkedLocked returns how many tasks wait for the ends of those that write host storage.
+func (r *rig) parkedLocked() (n int) {
+	seen := make(map[*parkedTasks]bool)
+	for _, w := range r.s.presence.hostWrites.byStart {
+		if !seen[w.writer] {
+			seen[w.writer] = true
+			n += len(*w.writer)
+		}
+	}
+	return n
 }
 
 // Storage that is pinned can be shared with the device, which then needs no import of its own.

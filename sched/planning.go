@@ -176,6 +176,7 @@ func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
 	situation := transfer.Situation{Awaited: !t.NoWait}
 	if len(t.entry.hosts) > 0 && (x.Kind.FromHost() || x.Kind.ToHost()) {
 		situation.Pinned = t.entry.pinned(x.HostSpan())
+		situation.Written = situation.Pinned != nil && x.Kind.FromHost() && s.presence.hostWrites.touching(x.HostSpan()) != nil
 	}
 	if x.Block != nil {
 		state := stateOf(x.Block)

@@ -55,8 +55,9 @@ type facts struct {
 	kernel bool
 	// pinned says that the host's bytes lie in pinned storage, and that the device can copy them as
 	// they are. foreseen says that it is not known yet whether the copy is due.
-	pinned, foreseen bool
-	dst, src         memoryFacts
+	// written says that commands in flight write to the host's bytes: the host must not read them.
+	pinned, foreseen, written bool
+	dst, src                  memoryFacts
 }
 
 // memoryFacts are what the path of a transfer depends on of device memory on one side.
@@ -120,7 +121,7 @@ func (f *facts) path() *path {
 		return &directIn
 	case k == UpdateTo && f.dst.shared:
 		return &directIn
-	case k.FromHost() && k != CopyIn && f.dst.hostMayWrite():
+	case k.FromHost() && k != CopyIn && f.dst.hostMayWrite() && !f.written:
 		return &directIn
 	case k.FromHost() && f.pinned:
 		return &pinnedIn

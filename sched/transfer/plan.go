@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"cmp"
+
 	"github.com/vkomp/vkomp/internal/mutant"
 	"github.com/vkomp/vkomp/sched/allocation"
 )
@@ -16,6 +18,8 @@ type Situation struct {
 	// Pinned is the pinned storage in which the host's side lies, nil if it lies in none. The task
 	// keeps it.
 	Pinned *allocation.Allocation
+	// Written says that commands in flight write to the host's side, so that the host must not read it yet. It is pinned then.
+	Written bool
 }
 
 // Plan chooses the path of a transfer, and takes the memory that it needs. An error leaves the
@@ -46,8 +50,10 @@ func (l *List) factsOf(f *facts, d *Device, x *Transfer, s Situation) {
 		contiguous: x.rows == nil && x.Image == nil && !s.Image,
 		foreseen:   x.Phase == AtExit,
 	}
-	// The host's own storage, in which a block may lie as well, is not copied to itself.
-	f.pinned = s.Pinned != nil && x.Image == nil && !s.Image && !(x.Dst != nil && x.Dst.Shared) && !(x.Src != nil && x.Src.Shared)
+	f.written = s.Written
+	if other := cmp.Or(x.Dst, x.Src); s.Pinned != nil && other != nil {
+		f.pinned = x.MayBePinned(other, s.Image)
+	}
 	if a := x.Dst; a != nil {
 		f.dst = memoryFacts{
 			shared: a.Shared, writable: a.HostWrites(x.Size), idle: a.Idle(), fresh: x.Fresh,
