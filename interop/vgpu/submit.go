@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -32,6 +33,9 @@ func (d *Device) submit(ctx context.Context, commands unsafe.Pointer) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if commands == nil { // the driver would crash
+		return errors.New("there is no command buffer")
 	}
 	d.submitting.Add(1)
 	defer d.submitting.Add(-1)

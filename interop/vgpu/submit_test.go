@@ -257,6 +257,25 @@ func TestSubmissionAfterCloseIsNotMade(t *testing.T) {
 	}
 }
 
+// A program whose recording has failed may have no command buffer. What comes before and after is not affected.
+func TestSubmissionOfNothingIsNotMade(t *testing.T) {
+	rt := vktest.Open(t)
+	o, d := opened(t, rt)
+	defer closed(t, d)
+	before, _ := o.Int(interop.PropertyWaitValue)
+	var none vulkan.CommandBuffer
+	if err := d.Submit(t.Context(), none); err == nil || err.Error() != "vgpu: submit: there is no command buffer" {
+		t.Errorf("got %v", err)
+	}
+	if after, _ := o.Int(interop.PropertyWaitValue); after != before {
+		t.Errorf("the object's work has value %d, before the submission %d", after, before)
+	}
+	use(t, rt, o)
+	if err := rt.Taskwait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSubmissionWhoseContextEndsIsNotMade(t *testing.T) {
 	rt := vktest.Open(t)
 	o, d := opened(t, rt)
