@@ -72,7 +72,9 @@ func (o Object) Next() (wait, signal uint64, err error) {
 // Ready waits until the work that signals a value of the semaphore has been submitted. Then
 // work that waits for the value can be submitted to any queue. Before that, it may only be
 // submitted to a queue that nothing else uses, because elsewhere it could hold up the work for
-// which it waits. If ctx ends first, the error names the foreign work that is awaited.
+// which it waits. The object's own queue is one only if no work is given to [Object.Submit], which
+// makes its submissions there too, when everything before them has been submitted. If ctx ends
+// first, the error names the foreign work that is awaited.
 func (o Object) Ready(ctx context.Context, value uint64) error {
 	return foreign.Object(o).Ready(ctx, value)
 }
