@@ -51,6 +51,8 @@ type Device struct {
 	// their predecessors.
 	submitting, pending atomic.Int64
 
+	// thread is the one that holds mu, 0 for none.
+	thread atomic.Uintptr
 	// mu is held while vgpu's code runs. It guards the fields below.
 	mu      sync.Mutex
 	systems []*vgpu.System
@@ -156,8 +158,9 @@ func (e *PanicError) Unwrap() error {
 // destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
 // object's queue. If that is the object's own, its constructs hold it up until the tasks before
 // them are complete: f must not wait for the queue or the device as long as such a task cannot
-// complete before f returns. f may call methods of the Device. Goroutines that f starts are not
-// protected. Do returns ErrClosed if the Device is closed or the object was destroyed.
+// complete before f returns. f may call methods of the Device, and of others; where several
+// goroutines call Do of one Device inside that of another, they nest them in the same order, as
+// with locks. Goroutines that f starts are not protected. Do returns ErrClosed if the Device is closed or the object was destroyed.
 //
 // While f runs there is no garbage collection in the whole process, unless runtime.GC is
 // called: vgpu's binding has finalizers that free memory before Vulkan has read it. So f should
@@ -184,12 +187,15 @@ func (d *Device) run(f func() error) error {
 	defer runtime.UnlockOSThread()
 	before := C.vkvgpu_enter(d.hook)
 	defer C.vkvgpu_enter(before)
-	if before.handle == d.hook.handle {
-		// Do was called inside f. Numbers of handles are not used again.
+	thread := uintptr(C.vkvgpu_thread())
+	if d.thread.Load() == thread {
+		// Do was called inside f, perhaps inside Do of another Device.
 		return guard(f)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.thread.Store(thread)
+	defer d.thread.Store(0)
 	holdCollector()
 	defer releaseCollector()
 	return guard(f)

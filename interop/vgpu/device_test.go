@@ -127,6 +127,33 @@ func TestPanicsOfVGPUBecomeErrors(t *testing.T) {
 	}
 }
 
+// Code of one Device may call another, and that the first one again.
+func TestDoInsideDoOfAnotherDevice(t *testing.T) {
+	rt := vktest.Open(t)
+	_, a := opened(t, rt)
+	defer closed(t, a)
+	_, b := opened(t, rt)
+	defer closed(t, b)
+	calls := 0
+	err := a.Do(func() error {
+		return b.Do(func() error {
+			err := a.Do(func() error {
+				calls++
+				return nil
+			})
+			_, failed := a.NewComputeSystem("inside")
+			return errors.Join(err, failed)
+		})
+	})
+	if err != nil || calls != 1 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	// Each has let go of what it held.
+	if err := errors.Join(a.Do(func() error { return nil }), b.Do(func() error { return nil })); err != nil {
+		t.Error(err)
+	}
+}
+
 var garbage []byte
 
 // A collection inside Do could free memory that Vulkan has not read: there must be none.

@@ -38,6 +38,11 @@ vkvgpu_device vkvgpu_enter(vkvgpu_device d)
 	return before;
 }
 
+uintptr_t vkvgpu_thread(void)
+{
+	return (uintptr_t)&current;
+}
+
 // A VkQueue is externally synchronised (Vulkan 1.3 §3.6), and vkomp may submit to it too.
 static int32_t hook_queue_submit(void *queue, uint32_t count, const void *submits, uint64_t fence)
 {

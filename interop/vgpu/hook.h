@@ -19,6 +19,9 @@ void *vkvgpu_install(void *get_instance_proc_addr, void *instance);
 // the one before.
 vkvgpu_device vkvgpu_enter(vkvgpu_device d);
 
+// vkvgpu_thread returns a number that names the calling thread among those that run, and is not 0.
+uintptr_t vkvgpu_thread(void);
+
 // vkvgpu_submit is vkQueueSubmit of one command buffer, without semaphores. It returns a
 // VkResult. The caller holds the queue's lock.
 int32_t vkvgpu_submit(void *queue, void *commands);
