@@ -125,7 +125,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		return nil
 	}
 	host, pinned := x.HostSpan(), t.entry.pinned(x.HostSpan()) != nil
-	other, image := cmp.Or(x.Dst, x.Src), false
+	other := cmp.Or(x.Dst, x.Src)
 	if x.Kind.Updates() {
 		host = x.Host
 	}
@@ -144,11 +144,10 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 			return parked
 		}
 		if x.Kind.Updates() {
-			state := stateOf(block)
-			if parked := mustWaitForReadersLocked(state.Allocation); parked != nil {
+			other = stateOf(block).Allocation
+			if parked := mustWaitForReadersLocked(other); parked != nil {
 				return parked
 			}
-			other, image = state.Allocation, state.image != nil
 		}
 		if block.Section.End() >= rest.End() {
 			break
@@ -157,7 +156,7 @@ func (s *Scheduler) mustWaitToTransferLocked(t *target, x *transfer.Transfer) *p
 		rest = memory.Section{Ptr: unsafe.Add(rest.Ptr, past), Size: rest.Size - past}
 	}
 	switch {
-	case pinned && other != nil && x.MayBePinned(other, image):
+	case pinned && other != nil && x.MayBePinned(other):
 		return s.presence.hostWrites.byHost(host)
 	case pinned || x.Kind.FromHost():
 		return s.presence.hostWrites.touching(host)

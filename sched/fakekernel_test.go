@@ -66,6 +66,17 @@ var fakeKernels = map[string]fakeKernel{
 			}
 		},
 	},
+	"wide": {
+		arguments: []fakeArgument{{true, 18}, {false, 19}, {false, 20}, {false, 21}, {false, 22}, {false, 23}, {false, 24}, {false, 25}},
+		run: func(b [][]uint32, push []uint32, from, to uint64) {
+			for i, hi := rangeOf(push, from, to); i < hi; i++ {
+				for _, a := range b[1:] {
+					b[0][i] += a[i]
+				}
+				b[0][i] += push[1] + push[2+3]
+			}
+		},
+	},
 	"set": {
 		arguments: []fakeArgument{{true, 2}},
 		run: func(b [][]uint32, push []uint32, from, to uint64) {

@@ -32,10 +32,11 @@ import (
 // its batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one place, and a test has
 // random programs run with and without resident tasks.
 
-// The largest launch of a resident task.
+// The largest launch of a resident task: buffer arguments, and bytes of push constants. The record itself has room for so many
+// that most launches have no more.
 const (
-	residentItems = 4
-	residentPush  = 48 // bytes of push constants
+	residentBindings, recordBindings = 8, 4
+	residentPush, recordPush         = 128, 48
 )
 
 // residentsAtOnce is the number of resident tasks that end in a row without the lock being given up.
@@ -47,11 +48,11 @@ type resident struct {
 	node *tasks.Node
 	// kernel has the pipelines, and is released when the task ends.
 	kernel *pipeline.Kernel
-	// order has the place of the task's command. blocks are those in which the items lie, from the start
-	// of the task on; distinct is their number. Scheduler.mu guards them.
-	order    order.Task
-	blocks   [residentItems]*memory.Present
-	distinct uint8
+	// order has the place of the task's command. fewBlocks has the blocks in which the items lie, from the start of the
+	// task on; distinct is their number: see blocks. Scheduler.mu guards them.
+	order     order.Task
+	fewBlocks [recordBindings]*memory.Present
+	distinct  uint8
 
 	// The following fields are set when the task is created.
 
@@ -62,11 +63,11 @@ type resident struct {
 	// groups is the number of workgroups, and extent that of invocations.
 	groups [3]uint32
 	extent [3]uint64
-	// few has the items, or more.items if they are more: see items. more is made for the first of the record's
-	// tasks that needs it.
-	few  [2]memory.Map
-	more *residentMore
-	push [residentPush]byte
+	// fewItems has the items, and fewPush the push constants: see items and push. more is made for the first of the
+	// record's tasks that needs it.
+	fewItems [2]memory.Map
+	more     *residentMore
+	fewPush  [recordPush]byte
 
 	// awaited is what the task shares with the construct that waits for it, or nil.
 	awaited *awaited
@@ -83,7 +84,7 @@ type resident struct {
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && max(len(r.Enter), len(r.Buffers)) <= residentItems &&
+	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && max(len(r.Enter), len(r.Buffers)) <= residentBindings &&
 		r.bindsInOrder() && !s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
@@ -96,7 +97,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		discard(l)
 		return false, nil
 	}
-	var sizes [residentItems]uint64
+	var sizes [residentBindings]uint64
 	var calls [1]kernel.Call
 	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, l.sizes(sizes[:0]), r.Values, calls[:0])
 	if err != nil || !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
@@ -104,10 +105,14 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 		return false, nil
 	}
 	l.kernel = pipelines
+	l.pushed = uint8(pipelines.PushSize())
+	if l.pushed > recordPush {
+		l.moreOf()
+	}
 	for d := range l.extent {
 		l.extent[d], l.groups[d] = r.Range[d], plan.Calls[0].Count[d]
 	}
-	l.pushed = uint8(len(r.Kernel.Push(l.push[:0], r.Values)))
+	r.Kernel.Push(l.push(), r.Values)
 	if r.Observer != nil {
 		l.observe(r.Observer)
 	}
@@ -179,8 +184,8 @@ func (l *resident) Recycle() {
 
 // residentLaunch is what the launch of a resident task binds.
 type residentLaunch struct {
-	arguments [residentItems]argument
-	ranges    [residentItems]vk.BufferRange
+	arguments [residentBindings]argument
+	ranges    [residentBindings]vk.BufferRange
 	used      int
 }
 
@@ -213,7 +218,7 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		}
 		a.readOnly = bindings[i].ReadOnly
 		var err error
-		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push[:l.pushed]); err != nil {
+		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push()); err != nil {
 			return false
 		}
 		launch.used++
@@ -235,9 +240,9 @@ func (s *Scheduler) enterItemLocked(l *resident, m *memory.Map, a *argument) boo
 	if block == nil {
 		return false
 	}
-	if !slices.Contains(l.blocks[:l.distinct], block) {
-		l.blocks[l.distinct] = block
+	if blocks := l.blocks(); !slices.Contains(blocks, block) {
 		l.distinct++
+		l.blocks()[len(blocks)] = block
 	}
 	state := stateOf(block)
 	if len(state.Readers) > 0 {
@@ -288,7 +293,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 	if l.watched {
 		timed = l.timeLocked(q, at.Level)
 	}
-	stream.Dispatch(*k.Ready(0), launch.ranges[:launch.used], l.push[:l.pushed], [3]uint32{}, l.groups)
+	stream.Dispatch(*k.Ready(0), launch.ranges[:launch.used], l.push(), [3]uint32{}, l.groups)
 	s.mergeLocked(stream, k, 1)
 	timed.End(stream, vk.StageCompute)
 	s.order.CountDispatches(q, 1, known)
@@ -308,7 +313,7 @@ func (s *Scheduler) placeResidentLocked(l *resident, launch *residentLaunch, w *
 
 // countLocked counts the task in its blocks, whose memory their residents keep.
 func (l *resident) countLocked() {
-	for _, block := range l.blocks[:l.distinct] {
+	for _, block := range l.blocks() {
 		block.Retain()
 		state := stateOf(block)
 		if state.residents++; state.residents == 1 {
@@ -322,7 +327,7 @@ func (l *resident) countLocked() {
 // have none try again.
 func (l *resident) uncountLocked(w *tasks.Work) {
 	p := &l.s.presence
-	for _, block := range l.blocks[:l.distinct] {
+	for _, block := range l.blocks() {
 		state := stateOf(block)
 		if state.residents--; state.residents == 0 {
 			state.Unpin()
@@ -374,7 +379,7 @@ func (s *Scheduler) completeAllLocked(ended []*tasks.Node, w *tasks.Work) {
 // endLocked gives back the task's storage. It reports false, and has done nothing, if a block is gone, or is to
 // go with the task's reference.
 func (l *resident) endLocked(w *tasks.Work) bool {
-	blocks := l.blocks[:l.distinct]
+	blocks := l.blocks()
 	for _, block := range blocks {
 		if !block.Stays() {
 			return false
@@ -400,7 +405,7 @@ func (l *resident) overLocked(w *tasks.Work) *tasks.Node {
 // becomeTarget returns a target for the task, which has not entered.
 func (l *resident) becomeTarget() *target {
 	s, n := l.s, l.node
-	var buffers [residentItems]Buffer
+	var buffers [residentBindings]Buffer
 	t := s.newTarget(&Region{
 		Construct: construct.Construct{Label: n.Label(), NoWait: l.awaited == nil},
 		Enter:     l.items(), Structured: true, Kernel: l.kernel.Kernel, Buffers: l.buffers(buffers[:0]), Range: l.extent,
@@ -408,7 +413,7 @@ func (l *resident) becomeTarget() *target {
 	t.node, t.awaited = n, l.awaited
 	t.dispatch.kernel, t.dispatch.pipeline = l.kernel, *l.kernel.Ready(0)
 	t.dispatch.plan.Calls = append(t.dispatch.plan.Calls[:0], kernel.Call{Count: l.groups})
-	t.dispatch.push = append(t.dispatch.push[:0], l.push[:l.pushed]...)
+	t.dispatch.push = append(t.dispatch.push[:0], l.push()...)
 	l.handTo(t)
 	s.share(t)
 	if l.watched {
@@ -422,8 +427,10 @@ func (l *resident) becomeTarget() *target {
 
 // becomeTargetLocked returns a target for the task, which has entered and may be placed.
 func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
-	s, blocks, distinct, at := l.s, l.blocks, l.distinct, l.order.At
-	for _, block := range blocks[:distinct] {
+	s, at := l.s, l.order.At
+	var few [residentBindings]*memory.Present
+	blocks := append(few[:0], l.blocks()...)
+	for _, block := range blocks {
 		stateOf(block).Pin()
 	}
 	l.uncountLocked(w)
@@ -436,16 +443,16 @@ func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 	t.entry.number = s.presence.entries
 	for i := range t.Enter {
 		m := &t.Enter[i]
-		for _, block := range blocks[:distinct] {
+		for _, block := range blocks {
 			if start := block.Section.Start(); start <= m.Start() && m.End() <= block.Section.End() {
 				t.entry.uses = append(t.entry.uses, memory.Use{Present: block, Offset: uint64(m.Start() - start)})
 			}
 		}
 	}
-	if cap(t.entry.holds) < int(distinct) {
-		t.entry.holds = make([]hold, 0, distinct)
+	if cap(t.entry.holds) < len(blocks) {
+		t.entry.holds = make([]hold, 0, len(blocks))
 	}
-	for _, block := range blocks[:distinct] {
+	for _, block := range blocks {
 		if block.Removed() {
 			s.noteAbsentExitLocked(t)
 		} else {
@@ -468,7 +475,7 @@ func (l *resident) giveBack() {
 		l.watched = false
 	}
 	clear(l.items())
-	clear(l.blocks[:l.distinct])
+	clear(l.blocks())
 	l.node, l.kernel, l.awaited, l.order.At = nil, nil, nil, order.SyncPoint{}
 	l.count, l.bindings, l.pushed, l.distinct = 0, 0, 0, 0
 	l.s.residents.giveBack(l)

@@ -278,6 +278,61 @@ func TestKernelOnSharedStorageIsNoResidentTask(t *testing.T) {
 	r.expect("x", x, filled(16, 5)...)
 }
 
+// Launches with more arguments and push constants than the record has room for are resident tasks, too, whatever becomes of them.
+func TestLargestLaunchIsAResidentTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		// meanwhile happens while the device has the kernel, or is about to get it.
+		meanwhile       func(r *rig, x []uint32)
+		fails, pointers bool
+	}{
+		"nothing happens":             {func(*rig, []uint32) {}, false, false},
+		"four of them are pointers":   {func(*rig, []uint32) {}, false, true},
+		"it has the last reference":   {func(r *rig, x []uint32) { r.releaseAllButLast(x) }, false, false},
+		"its batch is refused":        {func(r *rig, _ []uint32) { r.failNext() }, true, false},
+		"it is refused with pointers": {func(r *rig, _ []uint32) { r.failNext() }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothWays(t, func(t *testing.T, r *rig) {
+				var slices [8][]uint32
+				args, enter := make([]arg, 8), make([]arg, 8)
+				for i := range slices {
+					slices[i] = filled(16, uint32(i+1))
+					enter[i] = to(slices[i])
+					args[i] = to(slices[i])
+				}
+				x := slices[0]
+				args[0] = tofrom(x)
+				r.run(launch{label: "enter", enter: enter, included: true})
+				if c.pointers {
+					for i := 1; i < 8; i += 2 {
+						args[i].at, _ = r.s.MappedPointer(sectionOf(slices[i]))
+					}
+				}
+				r.d.hold()
+				r.busy()
+				r.run(launch{label: "kernel", kernel: "wide", args: args, constant: 5, out: slices[:]})
+				r.eventually("the kernel is placed", func() bool { return r.s.life.live > 0 && len(r.tasksInFlightLocked()) == r.s.life.live })
+				if n := len(r.recordsInFlight()); n == 0 != r.s.general {
+					t.Errorf("%d resident tasks", n)
+				}
+				c.meanwhile(r, x)
+				r.d.release()
+				if err := r.scope.Wait(t.Context(), nil); (err != nil) != c.fails {
+					t.Errorf("got %v", err)
+				}
+				exit := enter[1:]
+				if r.s.Present(sectionOf(x)) {
+					exit = append(exit, from(x))
+				}
+				r.run(launch{label: "exit", exit: exit, included: true})
+				if !c.fails {
+					r.expect("x", x, filled(16, 1+2+3+4+5+6+7+8+5+3)...)
+				}
+			})
+		})
+	}
+}
+
 // A resident task that becomes a target while it is in flight hands over the memory of its pointers, whatever is the reason.
 func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -679,6 +734,13 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			p := r.allocate(32)
 			defer r.free(p)
 			r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+			var wide []arg
+			for range 7 {
+				s := filled(16, 1)
+				wide = append(wide, to(s))
+				r.run(launch{label: "enter", enter: []arg{to(s)}, included: true})
+				defer r.run(launch{label: "exit", exit: []arg{{s: s, kind: memory.MapRelease}}, included: true})
+			}
 			r.d.hold()
 			end(r)
 			for range 4 {
@@ -687,6 +749,7 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 				r.run(launch{label: "target", kernel: "mix", args: []arg{tofrom(x), to(y), to(x)}, in: [][]uint32{y}, out: [][]uint32{x}})
 				_ = r.s.Run(ended, r.region(launch{label: "dropped", kernel: "mix", args: []arg{tofrom(x), to(x), to(x)}, out: [][]uint32{x}}))
 				_ = r.s.Run(ended, r.region(launch{label: "dropped", kernel: "mix", args: []arg{reaches(p, 16), to(x), to(x)}, out: [][]uint32{x}}))
+				r.run(launch{label: "wide", kernel: "wide", args: append([]arg{reaches(p, 16)}, wide...), out: [][]uint32{y}})
 			}
 			records := r.recordsInFlight()
 			r.d.release()
@@ -706,12 +769,13 @@ func TestRecycledRecordCarriesNothingOver(t *testing.T) {
 			}
 			for l := range records {
 				checked++
-				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, push: l.push, watch: l.watch, more: l.more, next: l.next}
+				fresh := resident{s: r.s, groups: l.groups, extent: l.extent, fewPush: l.fewPush, watch: l.watch, more: l.more, next: l.next}
 				fresh.order.Owner = l
 				if got := *l; !reflect.DeepEqual(got, fresh) {
 					t.Errorf("%+v", got)
 				}
 				if l.more != nil {
+					l.more.push = [residentPush]byte{} // numbers, which are written before they are read
 					if left := leftoversOf(reflect.ValueOf(l.more).Elem()); len(left) > 0 {
 						t.Errorf("it carries over %v", left)
 					}

@@ -7,12 +7,14 @@ import "github.com/vkomp/vkomp/memory"
 
 // residentMore is what few resident tasks have.
 type residentMore struct {
-	// items has the items of a task that has more of them than there are in resident.few.
-	items [residentItems]memory.Map
+	// items, blocks and push have what does not fit into the record.
+	items  [residentBindings]memory.Map
+	blocks [residentBindings]*memory.Present
+	push   [residentPush]byte
 	// hosts is as entry.hosts of a target.
 	hosts []*PinnedStorage
 	// pointed has the memory of pointers, by binding, which the task keeps. The bindings without one have the items, in order.
-	pointed [residentItems]argument
+	pointed [residentBindings]argument
 }
 
 // moreOf returns the task's residentMore, which it makes.
@@ -25,10 +27,26 @@ func (l *resident) moreOf() *residentMore {
 
 // items returns the task's list items.
 func (l *resident) items() []memory.Map {
-	if int(l.count) <= len(l.few) {
-		return l.few[:l.count]
+	if int(l.count) <= len(l.fewItems) {
+		return l.fewItems[:l.count]
 	}
 	return l.more.items[:l.count]
+}
+
+// blocks returns the blocks in which the items lie, each once, from the start of the task on.
+func (l *resident) blocks() []*memory.Present {
+	if int(l.count) <= len(l.fewBlocks) {
+		return l.fewBlocks[:l.distinct]
+	}
+	return l.more.blocks[:l.distinct]
+}
+
+// push returns the task's push constants.
+func (l *resident) push() []byte {
+	if int(l.pushed) <= len(l.fewPush) {
+		return l.fewPush[:l.pushed]
+	}
+	return l.more.push[:l.pushed]
 }
 
 // pointed returns what residentMore.pointed has for the task's bindings, or nil if all have items.
@@ -65,7 +83,7 @@ func (r *Region) bindsInOrder() bool {
 func (l *resident) setArguments(r *Region) bool {
 	s := l.s
 	l.count, l.bindings = uint8(len(r.Enter)), uint8(max(len(r.Enter), len(r.Buffers)))
-	if l.bindings > l.count || int(l.count) > len(l.few) {
+	if l.bindings > l.count || int(l.count) > len(l.fewItems) {
 		l.moreOf()
 	}
 	copy(l.items(), r.Enter)

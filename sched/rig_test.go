@@ -356,6 +356,14 @@ func valueBytes(values ...uint32) (v [][]byte) {
 	return v
 }
 
+// wideMatrix is the third value of the kernel wide: the numbers from 0 to 15.
+var wideMatrix = func() (m []byte) {
+	for i := range uint32(16) {
+		m = binary.NativeEndian.AppendUint32(m, i)
+	}
+	return m
+}()
+
 // elements returns how many elements the kernel of a launch works on.
 func (l *launch) elements() uint32 {
 	n := len(l.args[0].s)
@@ -405,7 +413,7 @@ func (r *rig) region(l launch) *Region {
 	if l.empty {
 		g.Range[0] = 0
 	}
-	g.Values = valueBytes(n, l.constant)[:len(g.Kernel.Values())]
+	g.Values = append(valueBytes(n, l.constant), wideMatrix)[:len(g.Kernel.Values())]
 	return g
 }
 

@@ -6,3 +6,4 @@ package sched
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/read.spv testdata/read.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/set.spv testdata/set.comp
 //go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/stencil.spv testdata/stencil.comp
+//go:generate glslangValidator --quiet --target-env vulkan1.2 -V -o testdata/wide.spv testdata/wide.comp

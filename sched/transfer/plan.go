@@ -51,9 +51,8 @@ func (l *List) factsOf(f *facts, d *Device, x *Transfer, s Situation) {
 		foreseen:   x.Phase == AtExit,
 	}
 	f.written = s.Written
-	if other := cmp.Or(x.Dst, x.Src); s.Pinned != nil && other != nil {
-		f.pinned = x.MayBePinned(other, s.Image)
-	}
+	other := cmp.Or(x.Dst, x.Src)
+	f.pinned = s.Pinned != nil && !s.Image && other != nil && x.MayBePinned(other)
 	if a := x.Dst; a != nil {
 		f.dst = memoryFacts{
 			shared: a.Shared, writable: a.HostWrites(x.Size), idle: a.Idle(), fresh: x.Fresh,

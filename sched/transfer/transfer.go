@@ -182,11 +182,9 @@ func (x *Transfer) ByCommand() bool { return x.path.record != nil }
 // ByDevice reports whether the commands read or write the host's bytes, which are pinned. x must be planned.
 func (x *Transfer) ByDevice() bool { return x.path.pinned }
 
-// MayBePinned reports whether commands can copy the bytes as they are between pinned storage and m. image says that the storage of
-// the transfer's block is an image of a value. The host's own storage, in which a block may lie as well, is not copied to itself.
-func (x *Transfer) MayBePinned(m *allocation.Allocation, image bool) bool {
-	return x.Image == nil && !image && !m.Shared
-}
+// MayBePinned reports whether commands can copy the bytes as they are between pinned storage and m. The host's own storage, in which
+// a block may lie as well, is not copied to itself.
+func (x *Transfer) MayBePinned(m *allocation.Allocation) bool { return x.Image == nil && !m.Shared }
 
 // InPlace reports whether the host itself reads or writes the device memory. x must be planned.
 func (x *Transfer) InPlace() bool { return x.path.inPlace }
