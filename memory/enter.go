@@ -244,7 +244,7 @@ func (t *Table) commit(items []Map, uses []Use) {
 	}
 	for i := range uses {
 		p := uses[i].Present
-		if p == nil || !items[i].counts() || p.construct == t.construct {
+		if p == nil || !items[i].Counts() || p.construct == t.construct {
 			continue
 		}
 		p.construct = t.construct

@@ -91,7 +91,7 @@ func (t *Table) BeginExitOf(items []Map, uses []Use, exits []Exit) []Exit {
 	var copied uintptr   // end of the bytes, from the current item on, that are copied out already
 	for _, i := range t.order {
 		item := &items[i]
-		if !item.counts() || !item.valid() {
+		if !item.Counts() || !item.valid() {
 			continue
 		}
 		if current == nil || item.Start() >= current.Section.End() {

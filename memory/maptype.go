@@ -111,8 +111,8 @@ func (m *Map) StorageSize() uint64 {
 	return m.Size
 }
 
-// counts reports whether the item raises the count of its block.
-func (m *Map) counts() bool { return m.Size > 0 || m.Presence == IfPresent }
+// Counts reports whether the item raises the count of its block.
+func (m *Map) Counts() bool { return m.Size > 0 || m.Presence == IfPresent }
 
 // String names the item in errors: its label, if it has one, and its section.
 func (m *Map) String() string {

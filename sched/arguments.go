@@ -219,12 +219,18 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	switch {
 	case b.Map < 0:
 		return t.dispatch.targets[k].bindable(p)
-	case b.ToEnd && k < len(t.Kernel.Bindings()):
-		return max(t.Kernel.Bindings()[k].MinSize, 1)
 	case b.ToEnd:
-		return 1
+		return leastSize(t.Kernel, k)
 	}
 	return t.Enter[b.Map].StorageSize()
+}
+
+// leastSize returns the size for which the k-th buffer argument of a kernel counts before its size is known, which is large enough.
+func leastSize(of *kernel.Kernel, k int) uint64 {
+	if k < len(of.Bindings()) {
+		return max(of.Bindings()[k].MinSize, 1)
+	}
+	return 1
 }
 
 // bindLocked finds the allocations that the task's kernel uses, makes its descriptors, and

@@ -96,14 +96,14 @@ const MaxCompound = order.MaxCommands / 2
 // wishes beyond its maps, and nobody observes it.
 func (r *Region) Plain() bool { return r.Observer == nil && r.Buffers == nil && r.plain() }
 
-// plain is Plain for a region that may be observed, and whose kernel may have memory of pointers.
+// plain is Plain for a region that may be observed, and whose kernel may have memory of pointers, and storage from an item to its end.
 func (r *Region) plain() bool {
 	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Absent || r.Found != nil || r.Site != nil ||
 		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
 		return false
 	}
 	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Size == 0 || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
+		if m := &r.Enter[i]; m.Size == 0 && (r.Buffers == nil || !m.Counts()) || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
 			return false
 		}
 	}

@@ -100,7 +100,7 @@ func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present
 // about to copy or remove it. Otherwise it returns nil.
 func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
 	block, offset = s.keptLocked(m, others)
-	if block == nil || m.Size == 0 || !stateOf(block).quiet() {
+	if block == nil || !m.Counts() || !stateOf(block).quiet() {
 		return nil, 0
 	}
 	return block, offset

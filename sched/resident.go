@@ -99,7 +99,7 @@ func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipel
 	}
 	var sizes [residentBindings]uint64
 	var calls [1]kernel.Call
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, l.sizes(sizes[:0]), r.Values, calls[:0])
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, l.sizes(r.Kernel, sizes[:0]), r.Values, calls[:0])
 	if err != nil || !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
 		discard(l)
 		return false, nil
@@ -216,6 +216,9 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		if !bindings[i].Used {
 			continue
 		}
+		if a.toEnd && a.size < bindings[i].MinSize {
+			return false
+		}
 		a.readOnly = bindings[i].ReadOnly
 		var err error
 		if launch.ranges[launch.used], err = a.bindLocked(k.Kernel, i, s.props, l.push()); err != nil {
@@ -248,7 +251,10 @@ func (s *Scheduler) enterItemLocked(l *resident, m *memory.Map, a *argument) boo
 	if len(state.Readers) > 0 {
 		return false // the command might change what the host is still to read
 	}
-	*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size}
+	*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size, toEnd: m.Size == 0}
+	if a.toEnd {
+		a.size = block.Storage.Size - offset
+	}
 	if l.watched && l.watch.traits.has(observedOps) {
 		l.watch.mapsLocked(s, m, state, a.at)
 	}

@@ -155,6 +155,7 @@ func TestKernelOnMemoryOfPointersIsAResidentTask(t *testing.T) {
 		change  func(r *rig, g *Region)
 		resides bool
 		x, p    uint32 // the elements of x and at p afterwards
+		unkept  bool   // the task does not use p
 	}{
 		"pointers alone": {args: func(p, _ Pointer) []arg {
 			return []arg{reaches(p, 16), reaches(p.Add(64), 16), reaches(p.Add(128), 16)}
@@ -174,6 +175,20 @@ func TestKernelOnMemoryOfPointersIsAResidentTask(t *testing.T) {
 				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 				r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 			}, resides: true, x: 7, p: 2},
+		"an item without bytes, up to the end of its storage": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
+			change: func(_ *rig, g *Region) {
+				g.Buffers[0].ToEnd, g.Enter[0].Size, g.Enter[0].Presence = true, 0, memory.IfPresent
+			}, resides: true, x: 7, p: 2},
+		"items without bytes alone": {args: func(p, _ Pointer) []arg { return []arg{alloc(x), alloc(y), alloc(y)} },
+			change: func(_ *rig, g *Region) {
+				g.Buffers = nil
+				for i := range g.Enter {
+					g.Enter[i].Size, g.Enter[i].Presence = 0, memory.IfPresent
+					g.Buffers = append(g.Buffers, Buffer{Map: i, ToEnd: true})
+				}
+			}, resides: true, x: 6, p: 2, unkept: true},
+		"an item without bytes that counts nothing": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
+			change: func(_ *rig, g *Region) { g.Buffers[0].ToEnd, g.Enter[0].Size = true, 0 }, x: 7, p: 2},
 		"an item up to the end of its storage": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
 			change: func(_ *rig, g *Region) { g.Buffers[2].ToEnd = true }, x: 7, p: 2},
 		"items in another order": {args: func(p, _ Pointer) []arg { return []arg{reaches(p, 16), to(x), to(y)} },
@@ -207,8 +222,8 @@ func TestKernelOnMemoryOfPointersIsAResidentTask(t *testing.T) {
 				if n := len(r.recordsInFlight()); n > 0 != c.resides {
 					t.Errorf("%d resident tasks", n)
 				}
-				if n := r.keepers(p); n == 1 {
-					t.Error("the task does not keep the memory")
+				if n := r.keepers(p); n == 1 != c.unkept {
+					t.Errorf("%d keep the memory while the task is in flight", n)
 				}
 				r.d.release()
 				r.taskwait()
@@ -347,7 +362,7 @@ func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 		}, false},
 		"its batch is refused": {func(r *rig, _ []uint32) { r.failNext() }, true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		handsOver := func(t *testing.T, toEnd bool) {
 			inBothWays(t, func(t *testing.T, r *rig) {
 				x := filled(16, 1)
 				p := r.allocate(32)
@@ -355,7 +370,13 @@ func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 				r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
 				r.d.hold()
 				r.busy()
-				r.run(launch{label: "kernel", kernel: "mix", args: []arg{reaches(p, 16), tofrom(x), reaches(p.Add(64), 16)}, constant: 1, out: [][]uint32{x}})
+				g := r.region(launch{label: "kernel", kernel: "mix", args: []arg{reaches(p, 16), tofrom(x), reaches(p.Add(64), 16)}, constant: 1, out: [][]uint32{x}})
+				if toEnd {
+					g.Buffers[1].ToEnd, g.Enter[0].Size, g.Enter[0].Presence = true, 0, memory.IfPresent
+				}
+				if err := r.s.Run(t.Context(), g); err != nil {
+					t.Fatal(err)
+				}
 				c.meanwhile(r, x)
 				r.d.release()
 				if err := r.scope.Wait(t.Context(), nil); (err != nil) != c.fails {
@@ -374,7 +395,9 @@ func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 					r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 				}
 			})
-		})
+		}
+		t.Run(name, func(t *testing.T) { handsOver(t, false) })
+		t.Run(name+", with an item without bytes", func(t *testing.T) { handsOver(t, true) })
 	}
 }
 

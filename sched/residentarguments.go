@@ -1,6 +1,11 @@
 package sched
 
-import "github.com/vkomp/vkomp/memory"
+import (
+	"slices"
+
+	"github.com/vkomp/vkomp/memory"
+	"github.com/vkomp/vkomp/sched/kernel"
+)
 
 // The kernel of a resident task has list items as its buffer arguments, memory to which pointers of the program point, or both.
 // What the task keeps of memory from its creation on is that of pointers, and the pinned storage in which items lie.
@@ -57,8 +62,8 @@ func (l *resident) pointed() []argument {
 	return l.more.pointed[:l.bindings]
 }
 
-// bindsInOrder reports whether each item is bound once and as it is, and their bindings are in the order of the items. The
-// other bindings have memory of pointers.
+// bindsInOrder reports whether each item is bound once, and their bindings are in the order of the items. Those without bytes, and
+// no others, are bound up to the end of the storage. The other bindings have memory of pointers.
 func (r *Region) bindsInOrder() bool {
 	if r.Buffers == nil {
 		return true
@@ -69,7 +74,7 @@ func (r *Region) bindsInOrder() bool {
 		if b.Map < 0 {
 			continue
 		}
-		if b.Map != next || b.ToEnd {
+		if b.Map != next || b.ToEnd != (r.Enter[next].Size == 0) {
 			return false
 		}
 		next++
@@ -121,33 +126,37 @@ func (l *resident) keepPinnedLocked() error {
 	return nil
 }
 
-// sizes appends the sizes of the kernel's buffer arguments in bytes.
-func (l *resident) sizes(all []uint64) []uint64 {
+// sizes appends the sizes of the buffer arguments in bytes, of which the kernel is of.
+func (l *resident) sizes(of *kernel.Kernel, all []uint64) []uint64 {
 	items, pointed := l.items(), l.pointed()
 	for k := range int(l.bindings) {
 		if pointed != nil && pointed[k].Allocation != nil {
 			all = append(all, pointed[k].bindable(l.s.props))
 			continue
 		}
-		all = append(all, items[0].Size)
+		size := items[0].Size
+		if size == 0 {
+			size = leastSize(of, k)
+		}
+		all = append(all, size)
 		items = items[1:]
 	}
 	return all
 }
 
-// buffers appends the kernel's buffer arguments, for Region.Buffers, or returns nil if all are items.
+// buffers appends the kernel's buffer arguments, for Region.Buffers, or returns nil if they are the items as they are.
 func (l *resident) buffers(all []Buffer) []Buffer {
-	pointed, items := l.pointed(), 0
-	if pointed == nil {
+	items, pointed, next := l.items(), l.pointed(), 0
+	if pointed == nil && !slices.ContainsFunc(items, func(m memory.Map) bool { return m.Size == 0 }) {
 		return nil
 	}
-	for k := range pointed {
-		b := Buffer{Map: -1} // what it points to is found
-		if pointed[k].Allocation == nil {
-			b = Buffer{Map: items}
-			items++
+	for k := range int(l.bindings) {
+		if pointed != nil && pointed[k].Allocation != nil {
+			all = append(all, Buffer{Map: -1}) // what it points to is found
+			continue
 		}
-		all = append(all, b)
+		all = append(all, Buffer{Map: next, ToEnd: items[next].Size == 0})
+		next++
 	}
 	return all
 }
@@ -189,7 +198,7 @@ func (l *resident) handTo(t *target) {
 	}
 	t.entry.hosts, l.more.hosts = l.more.hosts, t.entry.hosts
 	for _, a := range l.pointed() {
-		t.dispatch.targets = append(t.dispatch.targets, a)
+		t.dispatch.targets = append(t.dispatch.targets, a) // items have none
 		if a.Allocation != nil {
 			t.entry.pins = append(t.entry.pins, a.Allocation)
 		}
