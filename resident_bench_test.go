@@ -63,7 +63,8 @@ func BenchmarkFrames(b *testing.B) {
 	}
 }
 
-// BenchmarkKernelArguments measures a chain of kernels whose arguments are mapped slices, or device memory of the program.
+// BenchmarkKernelArguments measures a chain of kernels whose arguments are mapped slices, device memory of the program, or slices
+// that no clause names.
 func BenchmarkKernelArguments(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -76,6 +77,7 @@ func BenchmarkKernelArguments(b *testing.B) {
 		{"is_device_ptr", func(_, _ []float32, p vkomp.DevicePtr) (vkomp.Arg, vkomp.Arg) {
 			return vkomp.IsDevicePtr(p), vkomp.IsDevicePtr(p.Add(256))
 		}},
+		{"implicit", func(x, y []float32, _ vkomp.DevicePtr) (vkomp.Arg, vkomp.Arg) { return vkomp.Implicit(x), vkomp.Implicit(y) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var p vkomp.DevicePtr
