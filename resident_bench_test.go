@@ -77,7 +77,9 @@ func BenchmarkKernelArguments(b *testing.B) {
 		{"is_device_ptr", func(_, _ []float32, p vkomp.DevicePtr) (vkomp.Arg, vkomp.Arg) {
 			return vkomp.IsDevicePtr(p), vkomp.IsDevicePtr(p.Add(256))
 		}},
-		{"implicit", func(x, y []float32, _ vkomp.DevicePtr) (vkomp.Arg, vkomp.Arg) { return vkomp.Implicit(x), vkomp.Implicit(y) }},
+		{"implicit", func(x, y []float32, _ vkomp.DevicePtr) (vkomp.Arg, vkomp.Arg) {
+			return vkomp.Implicit(x), vkomp.Implicit(y)
+		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var p vkomp.DevicePtr
