@@ -102,14 +102,22 @@ func TestSizesFollowSpecializationConstants(t *testing.T) {
 	}
 	for _, n := range []uint32{2, 4, 8} {
 		k := newKernel(t, rt, vkomp.KernelSource{Name: "sized", SPIRV: sizedSPIRV, Specialize: map[uint32]uint32{0: n}})
-		run := func(v []uint32, of uint32) error {
-			return rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{vkomp.ToFrom(v), value[of]()}})
+		runOn := func(ctx context.Context, v vkomp.Arg, of uint32) error {
+			return rt.Target(ctx, vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1}, Args: []vkomp.Arg{v, value[of]()}})
 		}
+		run := func(v []uint32, of uint32) error { return runOn(t.Context(), vkomp.ToFrom(v), of) }
 		v := make([]uint32, n)
 		if err := run(v, n); err != nil || v[0] != 1 || v[n-1] != n {
 			t.Errorf("%d elements: %d, %v", n, v, err)
 		}
 		refused(t, "an element less", run(v[1:], n), vkomp.ErrInvalidLaunch, "the binding needs at least")
+		const aligned = 64 // elements, on all devices
+		w := make([]uint32, aligned+n-1)
+		must(t, rt.TargetData(t.Context(), vkomp.TargetData{Maps: []vkomp.Arg{vkomp.To(w)}}, func(ctx context.Context) error {
+			must(t, runOn(ctx, vkomp.Implicit(w), n))
+			refused(t, "an element less up to the end", runOn(ctx, vkomp.Implicit(w[aligned:]), n), vkomp.ErrInvalidLaunch, "the binding needs at least")
+			return nil
+		}))
 		for of := range value {
 			if of != n {
 				refused(t, "another number of values", run(v, of), vkomp.ErrInvalidLaunch, `push-constant member "values"`)
