@@ -188,7 +188,10 @@ func (d *Detector) argument(a *accesses, device int, arg *observe.Argument) {
 			a.host(arg.Map.Section, arg.Writes, arg.Label)
 		}
 	case observe.Implicit:
-		if s, ok := d.storageOf(device).toEnd(arg.Map.Ptr); ok && used {
+		if s, self := d.storageOf(device).toEnd(arg.Map.Ptr); used {
+			if self {
+				a.host(s, arg.Writes, arg.Label)
+			}
 			a.unheld(device, s, arg.Writes, arg.Label)
 		}
 	case observe.ByPointer:
@@ -225,6 +228,9 @@ func (d *Detector) mapped(a *accesses, device int, arg *observe.Argument) {
 func (a *accesses) pointees(device int, found []deviceStorage, write bool, label string) {
 	for _, s := range found {
 		if s.host != nil {
+			if s.self {
+				a.addAt(hostSpace, s.Start, s.Size, s.host, write, label)
+			}
 			a.addAt(mappedSpace(device), s.Start, s.Size, s.host, write, label)
 			a.addAt(unheldSpace(device), s.Start, s.Size, s.host, write, label)
 			continue

@@ -42,6 +42,8 @@ type association struct {
 type deviceStorage struct {
 	Start, Size uint64
 	host        unsafe.Pointer
+	// self says that it is the host's own storage.
+	self bool
 	// allocation is the number of the allocation.
 	allocation race.Space
 }
@@ -77,15 +79,15 @@ func (s *storage) holds(section memory.Section) (held, self bool) {
 	return p != nil, p != nil && p.Shared
 }
 
-// toEnd returns the held storage from ptr to its end.
-func (s *storage) toEnd(ptr unsafe.Pointer) (memory.Section, bool) {
+// toEnd returns the held storage from ptr to its end, and whether it is the host's own storage.
+func (s *storage) toEnd(ptr unsafe.Pointer) (section memory.Section, self bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.lookup(memory.Section{Ptr: ptr})
 	if p == nil {
 		return memory.Section{}, false
 	}
-	return memory.Section{Ptr: ptr, Size: uint64(p.Section.End() - uintptr(ptr))}, true
+	return memory.Section{Ptr: ptr, Size: uint64(p.Section.End() - uintptr(ptr))}, p.Shared
 }
 
 // entered is the result of entering an item.
@@ -315,14 +317,15 @@ func (s *storage) at(p sched.Pointer, size uint64, toEnd bool) (pieces []deviceS
 // mappedAt is at for a pointer to mapped storage; s.mu is held.
 func (s *storage) mappedAt(in deviceStorage, p sched.Pointer, size uint64, toEnd bool) []deviceStorage {
 	start := uint64(uintptr(in.host)) + p.Address - in.Start
+	b := s.lookup(memory.Section{Ptr: in.host})
 	if toEnd {
 		size = 0
-		if b := s.lookup(memory.Section{Ptr: in.host}); b != nil && start-uint64(b.Section.Start()) < b.Section.Size {
+		if b != nil && start-uint64(b.Section.Start()) < b.Section.Size {
 			size = uint64(b.Section.End()) - start
 		}
 	}
 	if size == 0 {
 		return nil
 	}
-	return []deviceStorage{{Start: start, Size: size, host: in.host}}
+	return []deviceStorage{{Start: start, Size: size, host: in.host, self: b != nil && b.Shared}}
 }

@@ -181,6 +181,46 @@ func TestDeclaredAndAssociatedStorageStays(t *testing.T) {
 	}
 }
 
+// What pointers reach in the host's own storage is what tasks on the host use.
+func TestTheHostsOwnStorageIsReachedByPointers(t *testing.T) {
+	h, d := new(host), New(nil, func(Report) {})
+	p := sched.Pointer{Address: deviceMemory}
+	all := h.item(memory.MapTo, 0, 32)
+	toEnd := observe.Data{Arguments: []observe.Argument{{Kind: observe.ByPointer, Pointer: p.Add(16), ToEnd: true, Writes: true}}}
+	part := observe.Data{Arguments: []observe.Argument{{Kind: observe.ByPointer, Pointer: p, Size: 8, Reads: true}}}
+	implicit := observe.Data{Arguments: []observe.Argument{{Kind: observe.Implicit, Map: memory.Map{Section: h.section(8, 8)}, Reads: true}}}
+	fill := observe.Data{Copy: &observe.Copy{Rows: memory.Rows{RowBytes: 4}, Dst: observe.Side{Pointer: p}, Fill: true}}
+	for _, own := range []bool{true, false} {
+		all.Share = memory.ShareNever
+		if own {
+			all.Share = memory.ShareMust
+		}
+		accessesOf(d, h, observe.Data{Enter: []memory.Map{all}})
+		d.Pointed(0, p, h.section(8, 8).Ptr)
+		for _, c := range []struct {
+			data                observe.Data
+			onHost, whereMapped string
+		}{
+			{part, "reads host [8,16); ", "reads device [8,16); reads unheld [8,16)"},
+			{toEnd, "writes host [24,32); ", "writes device [24,32); writes unheld [24,32)"},
+			{implicit, "reads host [8,32); ", "reads device [8,32); reads unheld [8,32)"},
+			{fill, "writes host [8,12); ", "writes device [8,12); writes unheld [8,12)"},
+		} {
+			want := c.whereMapped
+			if own {
+				want = c.onHost + want
+			}
+			if got := accessesOf(d, h, c.data); got != want {
+				t.Errorf("the host's own storage %t: it %s, want %s", own, got, want)
+			}
+		}
+		accessesOf(d, h, observe.Data{Exit: []memory.Map{h.item(memory.MapDelete, 0, 32)}})
+	}
+	if got := accessesOf(d, h, implicit); got != "" {
+		t.Errorf("storage that is gone: it %s", got)
+	}
+}
+
 // Associated storage is memory of its allocation, by whatever it is accessed.
 func TestAssociatedStorageIsMemoryOfItsAllocation(t *testing.T) {
 	h, d := new(host), New(nil, func(Report) {})
