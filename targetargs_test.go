@@ -54,8 +54,19 @@ var through = vkomp.KernelSource{
 func reached(t testing.TB, rt *vkomp.Runtime, k vkomp.Kernel, a vkomp.Arg, add uint32) int {
 	t.Helper()
 	n := make([]uint32, 1)
-	must(t, rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1000}, Args: []vkomp.Arg{a, vkomp.From(n), vkomp.Value(add)}}))
-	return int(n[0])
+	run := func(add uint32) int {
+		must(t, rt.Target(t.Context(), vkomp.Target{Kernel: k, Range: vkomp.Range{X: 1000}, Args: []vkomp.Arg{a, vkomp.From(n), vkomp.Value(add)}}))
+		return int(n[0])
+	}
+	absent := run(0)
+	n[0] = 0
+	enter(t, rt, vkomp.To(n))
+	run(add)
+	exit(t, rt, vkomp.From(n))
+	if present := int(n[0]); present != absent {
+		t.Errorf("%d elements are reached where all storage is present, otherwise %d", present, absent)
+	}
+	return absent
 }
 
 func TestDevicePointersAreBound(t *testing.T) {

@@ -103,7 +103,7 @@ func (r *Region) plain() bool {
 		return false
 	}
 	for i := range r.Enter {
-		if m := &r.Enter[i]; m.Size == 0 && (r.Buffers == nil || !m.Counts()) || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
+		if m := &r.Enter[i]; m.Size == 0 && r.Buffers == nil || m.Always || m.Delete || m.DeviceSize != 0 || m.Share == memory.ShareMust || !m.Type.Enters() {
 			return false
 		}
 	}

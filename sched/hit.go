@@ -138,7 +138,7 @@ func (s *Scheduler) countingLocked(m *memory.Map, exit bool) *memory.Present {
 // onlyCounts reports whether an item of a data construct does no more than count if its block is present
 // and stays so.
 func onlyCounts(m *memory.Map, exit bool) bool {
-	if m.Size == 0 || m.Always || m.DeviceSize != 0 {
+	if m.Always || m.DeviceSize != 0 {
 		return false
 	}
 	if exit {
