@@ -85,29 +85,28 @@ type resident struct {
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
 	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && max(len(r.Enter), len(r.Buffers)) <= residentBindings &&
-		r.bindsInOrder() && !s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
+		(r.Buffers == nil || r.bindsInOrder()) && !s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
 // runResident is Run for a region whose task can be a resident task. It reports false, and has done
 // nothing, if the task is to be a target: it takes more than one dispatch, or none, or there is an error, which is found
 // anew.
 func (s *Scheduler) runResident(ctx context.Context, r *Region, pipelines *pipeline.Kernel) (ran bool, err error) {
-	l := s.residents.take(s)
-	if !l.setArguments(r) {
-		discard(l)
-		return false, nil
-	}
 	var sizes [residentBindings]uint64
 	var calls [1]kernel.Call
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, l.sizes(r.Kernel, sizes[:0]), r.Values, calls[:0])
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, s.props, r.sizes(sizes[:0]), r.Values, calls[:0])
 	if err != nil || !runs || len(plan.Calls) > 1 || plan.Fold != 0 {
+		return false, nil
+	}
+	l := s.residents.take(s)
+	if !l.setArguments(r) {
 		discard(l)
 		return false, nil
 	}
 	l.kernel = pipelines
 	l.pushed = uint8(pipelines.PushSize())
 	if l.pushed > recordPush {
-		l.moreOf()
+		l.wideOf()
 	}
 	for d := range l.extent {
 		l.extent[d], l.groups[d] = r.Range[d], plan.Calls[0].Count[d]
@@ -161,11 +160,11 @@ func (l *resident) Start(n *tasks.Node, w *tasks.Work) {
 // startResidentLocked enters the task's storage and places its command; then l may be another task's. kept is as the
 // result of placeResidentLocked. started is false, and nothing is done, if the task has to be a target.
 func (s *Scheduler) startResidentLocked(l *resident, w *tasks.Work) (kept *order.Queue, started bool) {
-	var launch residentLaunch
-	if s.refusalLocked() != nil || !s.enterResidentLocked(l, &launch) {
+	launch := &s.launching
+	if s.refusalLocked() != nil || !s.enterResidentLocked(l, launch) {
 		return nil, false
 	}
-	return s.placeResidentLocked(l, &launch, w), true
+	return s.placeResidentLocked(l, launch, w), true
 }
 
 // Drop implements tasks.Dropper.
@@ -182,7 +181,8 @@ func (l *resident) Recycle() {
 	l.giveBack()
 }
 
-// residentLaunch is what the launch of a resident task binds.
+// residentLaunch is what the launch of a resident task binds: the first of the arguments and ranges, used in number. The others are
+// left over from earlier launches.
 type residentLaunch struct {
 	arguments [residentBindings]argument
 	ranges    [residentBindings]vk.BufferRange
@@ -199,7 +199,8 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		return false
 	}
 	bindings := k.Bindings()
-	items, pointed := l.items(), l.pointed()
+	items, pointed, blocks, next := l.items(), l.pointed(), l.blockRoom(), 0
+	launch.used = 0
 	for i := range int(l.bindings) {
 		a := &launch.arguments[launch.used]
 		if pointed != nil && pointed[i].Allocation != nil {
@@ -208,10 +209,27 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 				return false
 			}
 		} else {
-			if !s.enterItemLocked(l, &items[0], a) {
+			m := &items[next]
+			next++
+			block, offset := s.stayingLocked(m, 0)
+			if block == nil {
 				return false
 			}
-			items = items[1:]
+			if !slices.Contains(blocks[:l.distinct], block) {
+				blocks[l.distinct] = block
+				l.distinct++
+			}
+			state := stateOf(block)
+			if len(state.Readers) > 0 {
+				return false // the command might change what the host is still to read
+			}
+			a.Allocation, a.block, a.at, a.size, a.toEnd = state.Allocation, state, blockAt(block)+offset, m.Size, m.Size == 0
+			if a.toEnd {
+				a.size = block.Storage.Size - offset
+			}
+			if l.watched && l.watch.traits.has(observedOps) {
+				l.watch.mapsLocked(s, m, state, a.at)
+			}
 		}
 		if !bindings[i].Used {
 			continue
@@ -234,30 +252,6 @@ func (s *Scheduler) enterResidentLocked(l *resident, launch *residentLaunch) boo
 		}
 	}
 	l.countLocked()
-	return true
-}
-
-// enterItemLocked finds the storage of an item, for enterResidentLocked.
-func (s *Scheduler) enterItemLocked(l *resident, m *memory.Map, a *argument) bool {
-	block, offset := s.stayingLocked(m, 0)
-	if block == nil {
-		return false
-	}
-	if blocks := l.blocks(); !slices.Contains(blocks, block) {
-		l.distinct++
-		l.blocks()[len(blocks)] = block
-	}
-	state := stateOf(block)
-	if len(state.Readers) > 0 {
-		return false // the command might change what the host is still to read
-	}
-	*a = argument{Allocation: state.Allocation, block: state, at: blockAt(block) + offset, size: m.Size, toEnd: m.Size == 0}
-	if a.toEnd {
-		a.size = block.Storage.Size - offset
-	}
-	if l.watched && l.watch.traits.has(observedOps) {
-		l.watch.mapsLocked(s, m, state, a.at)
-	}
 	return true
 }
 

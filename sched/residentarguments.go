@@ -4,20 +4,27 @@ import (
 	"slices"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/kernel"
 )
 
 // The kernel of a resident task has list items as its buffer arguments, memory to which pointers of the program point, or both.
 // What the task keeps of memory from its creation on is that of pointers, and the pinned storage in which items lie.
 
-// residentMore is what few resident tasks have.
+// residentMore has the items of tasks with more of them than their records have room for, up to recordBindings, and the pinned
+// storage that tasks keep.
 type residentMore struct {
-	// items, blocks and push have what does not fit into the record.
+	items [recordBindings]memory.Map
+	// hosts is as entry.hosts of a target.
+	hosts []*PinnedStorage
+	// wide is made for the first of the record's tasks that needs it.
+	wide *residentWide
+}
+
+// residentWide is what few resident tasks have: those with more than recordBindings items, more than recordPush bytes of push
+// constants, or memory of pointers.
+type residentWide struct {
 	items  [residentBindings]memory.Map
 	blocks [residentBindings]*memory.Present
 	push   [residentPush]byte
-	// hosts is as entry.hosts of a target.
-	hosts []*PinnedStorage
 	// pointed has the memory of pointers, by binding, which the task keeps. The bindings without one have the items, in order.
 	pointed [residentBindings]argument
 }
@@ -30,44 +37,56 @@ func (l *resident) moreOf() *residentMore {
 	return l.more
 }
 
+// wideOf returns the task's residentWide, which it makes.
+func (l *resident) wideOf() *residentWide {
+	m := l.moreOf()
+	if m.wide == nil {
+		m.wide = new(residentWide)
+	}
+	return m.wide
+}
+
 // items returns the task's list items.
 func (l *resident) items() []memory.Map {
-	if int(l.count) <= len(l.fewItems) {
+	switch {
+	case int(l.count) <= len(l.fewItems):
 		return l.fewItems[:l.count]
+	case l.count <= recordBindings:
+		return l.more.items[:l.count]
 	}
-	return l.more.items[:l.count]
+	return l.more.wide.items[:l.count]
+}
+
+// blockRoom returns the room for the blocks in which the items lie.
+func (l *resident) blockRoom() []*memory.Present {
+	if int(l.count) <= len(l.fewBlocks) {
+		return l.fewBlocks[:]
+	}
+	return l.more.wide.blocks[:]
 }
 
 // blocks returns the blocks in which the items lie, each once, from the start of the task on.
-func (l *resident) blocks() []*memory.Present {
-	if int(l.count) <= len(l.fewBlocks) {
-		return l.fewBlocks[:l.distinct]
-	}
-	return l.more.blocks[:l.distinct]
-}
+func (l *resident) blocks() []*memory.Present { return l.blockRoom()[:l.distinct] }
 
 // push returns the task's push constants.
 func (l *resident) push() []byte {
 	if int(l.pushed) <= len(l.fewPush) {
 		return l.fewPush[:l.pushed]
 	}
-	return l.more.push[:l.pushed]
+	return l.more.wide.push[:l.pushed]
 }
 
-// pointed returns what residentMore.pointed has for the task's bindings, or nil if all have items.
+// pointed returns what residentWide.pointed has for the task's bindings, or nil if all have items.
 func (l *resident) pointed() []argument {
 	if l.bindings == l.count {
 		return nil
 	}
-	return l.more.pointed[:l.bindings]
+	return l.more.wide.pointed[:l.bindings]
 }
 
-// bindsInOrder reports whether each item is bound once, and their bindings are in the order of the items. Those without bytes, and
+// bindsInOrder reports of Region.Buffers whether each item is bound once, and their bindings are in the order of the items. Those without bytes, and
 // no others, are bound up to the end of the storage. The other bindings have memory of pointers.
 func (r *Region) bindsInOrder() bool {
-	if r.Buffers == nil {
-		return true
-	}
 	next := 0
 	for i := range r.Buffers {
 		b := &r.Buffers[i]
@@ -82,13 +101,38 @@ func (r *Region) bindsInOrder() bool {
 	return next == len(r.Enter)
 }
 
+// sizes appends the sizes of the kernel's buffer arguments in bytes. Those up to the end of storage or memory, whose sizes are not
+// known yet, count as large enough.
+func (r *Region) sizes(all []uint64) []uint64 {
+	if r.Buffers == nil {
+		for i := range r.Enter {
+			all = append(all, r.Enter[i].Size)
+		}
+		return all
+	}
+	for k := range r.Buffers {
+		switch b := &r.Buffers[k]; {
+		case b.ToEnd:
+			all = append(all, leastSize(r.Kernel, k))
+		case b.Map < 0:
+			all = append(all, b.Size)
+		default:
+			all = append(all, r.Enter[b.Map].Size)
+		}
+	}
+	return all
+}
+
 // setArguments sets the arguments of a task that is not generated yet. It keeps the memory to which the pointers of the
 // kernel point, and the pinned storage in which items lie. It reports false if there is an error; unpin gives back what it has
 // kept by then.
 func (l *resident) setArguments(r *Region) bool {
 	s := l.s
 	l.count, l.bindings = uint8(len(r.Enter)), uint8(max(len(r.Enter), len(r.Buffers)))
-	if l.bindings > l.count || int(l.count) > len(l.fewItems) {
+	switch {
+	case l.bindings > l.count || l.count > recordBindings:
+		l.wideOf()
+	case int(l.count) > len(l.fewItems):
 		l.moreOf()
 	}
 	copy(l.items(), r.Enter)
@@ -97,22 +141,24 @@ func (l *resident) setArguments(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.resolveLocked(r.Buffers) == nil && l.keepPinnedLocked() == nil
+	return l.resolveLocked(r) && l.keepPinnedLocked() == nil
 }
 
-// resolveLocked finds the memory to which the pointers of the kernel point, and keeps it.
-func (l *resident) resolveLocked(buffers []Buffer) (err error) {
+// resolveLocked finds the memory to which the pointers of the kernel point, and keeps it. It reports false if there is an error.
+func (l *resident) resolveLocked(r *Region) bool {
 	pointed := l.pointed()
 	for k := range pointed {
-		if buffers[k].Map >= 0 {
+		if r.Buffers[k].Map >= 0 {
 			continue
 		}
-		if pointed[k], err = l.s.pointedLocked(&buffers[k]); err != nil {
-			return err
+		a, err := l.s.pointedLocked(&r.Buffers[k])
+		if err != nil || a.toEnd && a.size < leastSize(r.Kernel, k) {
+			return false
 		}
-		pointed[k].Pin()
+		a.Pin()
+		pointed[k] = a
 	}
-	return nil
+	return true
 }
 
 // keepPinnedLocked keeps the pinned storage in which items lie.
@@ -124,24 +170,6 @@ func (l *resident) keepPinnedLocked() error {
 		}
 	}
 	return nil
-}
-
-// sizes appends the sizes of the buffer arguments in bytes, of which the kernel is of.
-func (l *resident) sizes(of *kernel.Kernel, all []uint64) []uint64 {
-	items, pointed := l.items(), l.pointed()
-	for k := range int(l.bindings) {
-		if pointed != nil && pointed[k].Allocation != nil {
-			all = append(all, pointed[k].bindable(l.s.props))
-			continue
-		}
-		size := items[0].Size
-		if size == 0 {
-			size = leastSize(of, k)
-		}
-		all = append(all, size)
-		items = items[1:]
-	}
-	return all
 }
 
 // buffers appends the kernel's buffer arguments, for Region.Buffers, or returns nil if they are the items as they are.
@@ -173,7 +201,7 @@ func (l *resident) unpinLocked() {
 	}
 	unpinHostsLocked(&l.more.hosts)
 	for k := range l.pointed() {
-		if a := &l.more.pointed[k]; a.Allocation != nil {
+		if a := &l.more.wide.pointed[k]; a.Allocation != nil {
 			a.Unpin()
 			*a = argument{}
 		}

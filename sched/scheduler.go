@@ -191,6 +191,7 @@ type Scheduler struct {
 	pointers  pointers
 	kernels   kernels
 	exits     exits
+	launching residentLaunch // what the resident task that starts binds
 	loss      loss
 	stamps    trace.Stamps
 	stats     Stats
