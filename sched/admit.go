@@ -51,7 +51,7 @@ func afterPredecessorsLocked(n *tasks.Node, after *order.SyncSet) (failing *targ
 //   - for a task whose exit would find the block that t makes: see mustWaitForAbsentExitsLocked.
 //   - for storage that target constructs share with the host while they run, if it cannot share it too.
 //   - for predecessors that use storage in place which it copies: see mustWaitForUseInPlaceLocked.
-//   - for a task that will write host storage which it reads: see hostWrites.
+//   - for a task that will write host storage which it reads, unless commands of both do: see hostWrites.
 //   - for a task that will have the host read device memory which it uses: see mustWaitForReadersLocked.
 //
 // A task uses storage that it maps, copies from or to the host, or updates, and memory that it keeps.
@@ -253,10 +253,11 @@ func (s *Scheduler) mayFollowLocked(after *order.SyncSet, t *target) bool {
 	return t.order.At.Value != 0 && (t.state == taskLate || s.order.MayFollow(after, t.order.At))
 }
 
-// leaves reports whether t's exit has an item that shares bytes with the section.
+// leaves reports whether t's exit has an item that gives back a block with that section, or with a part of it.
 func (t *target) leaves(section memory.Section) bool {
 	for _, m := range t.exits() {
-		if m.Start() < section.End() && section.Start() < m.End() {
+		// An item without bytes gives back the block in which its pointer is.
+		if m.Counts() && m.Start() < section.End() && section.Start() < max(m.End(), m.Start()+1) {
 			return true
 		}
 	}

@@ -225,7 +225,8 @@ func (t *target) bufferSize(k int, p *vk.Properties) uint64 {
 	return t.Enter[b.Map].StorageSize()
 }
 
-// leastSize returns the size for which the k-th buffer argument of a kernel counts before its size is known, which is large enough.
+// leastSize returns the size that stands for that of a kernel's k-th buffer argument until it is known: the least that the binding
+// needs.
 func leastSize(of *kernel.Kernel, k int) uint64 {
 	if k < len(of.Bindings()) {
 		return max(of.Bindings()[k].MinSize, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/vkomp/vkomp/memory"
 )
 
-// hostWrite is host storage that a task in flight writes when it ends.
+// hostWrite is host storage that a task in flight writes, when it ends or by then.
 type hostWrite struct {
 	start, end uintptr
 	// device says that commands of the task write the storage, which is pinned, and not the host: what else the device does with
@@ -17,7 +17,7 @@ type hostWrite struct {
 	writer *parkedTasks
 }
 
-// hostWrites is the host storage that tasks in flight write when they end, sorted by address.
+// hostWrites is the host storage that tasks in flight write, sorted by address.
 // Sections may overlap: the order of writes that no dependence orders is left to the program.
 type hostWrites struct {
 	byStart []hostWrite
@@ -28,9 +28,16 @@ type hostWrites struct {
 	collected []hostWrite
 }
 
-// compare orders writes by address, and those that begin at the same by their ends.
+// compare orders writes by address, and those that begin at the same by their ends, the host's before the device's.
 func (w hostWrite) compare(o hostWrite) int {
-	return cmp.Or(cmp.Compare(w.start, o.start), cmp.Compare(w.end, o.end))
+	order := cmp.Or(cmp.Compare(w.start, o.start), cmp.Compare(w.end, o.end))
+	switch {
+	case order != 0 || w.device == o.device:
+		return order
+	case w.device:
+		return 1
+	}
+	return -1
 }
 
 // indexOf returns the index of the first of sorted writes that does not come before w.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/vkomp/vkomp/internal/invariants"
@@ -32,8 +33,8 @@ import (
 // its batch is refused, it becomes one in order to fail. So all that is out of the ordinary is done in one place, and a test has
 // random programs run with and without resident tasks.
 
-// The largest launch of a resident task: buffer arguments, and bytes of push constants. The record itself has room for so many
-// that most launches have no more.
+// The largest launch of a resident task: buffer arguments, and bytes of push constants. What is beyond recordBindings and recordPush
+// is in a residentWide, which few tasks have.
 const (
 	residentBindings, recordBindings = 8, 4
 	residentPush, recordPush         = 128, 48
@@ -444,10 +445,14 @@ func (l *resident) becomeTargetLocked(w *tasks.Work) *target {
 	for i := range t.Enter {
 		m := &t.Enter[i]
 		for _, block := range blocks {
-			if start := block.Section.Start(); start <= m.Start() && m.End() <= block.Section.End() {
+			// An item without bytes lies in the block in which its pointer is, and not in one that ends there.
+			if start, end := block.Section.Start(), block.Section.End(); start <= m.Start() && m.Start() < end && m.End() <= end {
 				t.entry.uses = append(t.entry.uses, memory.Use{Present: block, Offset: uint64(m.Start() - start)})
 			}
 		}
+	}
+	if invariants.Enabled && len(t.entry.uses) != len(t.Enter) {
+		panic(fmt.Sprintf("sched: %d items use %d blocks", len(t.Enter), len(t.entry.uses)))
 	}
 	if cap(t.entry.holds) < len(blocks) {
 		t.entry.holds = make([]hold, 0, len(blocks))

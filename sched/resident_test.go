@@ -176,17 +176,9 @@ func TestKernelOnMemoryOfPointersIsAResidentTask(t *testing.T) {
 				r.run(launch{label: "exit", exit: []arg{from(x)}, included: true})
 			}, resides: true, x: 7, p: 2},
 		"an item without bytes, up to the end of its storage": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
-			change: func(_ *rig, g *Region) {
-				g.Buffers[0].ToEnd, g.Enter[0].Size, g.Enter[0].Presence = true, 0, memory.IfPresent
-			}, resides: true, x: 7, p: 2},
+			change: func(_ *rig, g *Region) { implicit(g, 0) }, resides: true, x: 7, p: 2},
 		"items without bytes alone": {args: func(p, _ Pointer) []arg { return []arg{alloc(x), alloc(y), alloc(y)} },
-			change: func(_ *rig, g *Region) {
-				g.Buffers = nil
-				for i := range g.Enter {
-					g.Enter[i].Size, g.Enter[i].Presence = 0, memory.IfPresent
-					g.Buffers = append(g.Buffers, Buffer{Map: i, ToEnd: true})
-				}
-			}, resides: true, x: 6, p: 2, unkept: true},
+			change: func(_ *rig, g *Region) { implicit(g, 0, 1, 2) }, resides: true, x: 6, p: 2, unkept: true},
 		"an item without bytes that counts nothing": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
 			change: func(_ *rig, g *Region) { g.Buffers[0].ToEnd, g.Enter[0].Size = true, 0 }, x: 7, p: 2},
 		"an item up to the end of its storage": {args: func(p, _ Pointer) []arg { return []arg{tofrom(x), reaches(p, 16), to(y)} },
@@ -348,6 +340,70 @@ func TestLargestLaunchIsAResidentTask(t *testing.T) {
 	}
 }
 
+// implicit makes an item of a region one without bytes, which is bound up to the end of its storage.
+func implicit(g *Region, items ...int) {
+	if g.Buffers == nil {
+		for i := range g.Enter {
+			g.Buffers = append(g.Buffers, Buffer{Map: i})
+		}
+	}
+	for _, i := range items {
+		g.Enter[i].Size, g.Enter[i].Presence = 0, memory.IfPresent
+		for k := range g.Buffers {
+			if g.Buffers[k].Map == i {
+				g.Buffers[k].ToEnd = true
+			}
+		}
+	}
+}
+
+// The storage of an item without bytes is deleted while a kernel uses it, and mapped anew behind the kernel, whose end leaves that
+// alone.
+func TestEndOfAnItemWithoutBytesLeavesAloneWhatIsMappedAfterIt(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		x, y := filled(16, 1), filled(16, 2)
+		r.run(launch{label: "enter", enter: []arg{to(x), to(y)}, included: true})
+		r.d.hold()
+		g := r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(y), to(y)}, out: [][]uint32{x}})
+		implicit(g, 1, 2)
+		if err := r.s.Run(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		r.run(launch{label: "delete", exit: []arg{{s: y, kind: memory.MapDelete}}})
+		r.eventually("y is gone", func() bool { _, ok := r.residents(y); return !ok })
+		r.run(launch{label: "enter anew", enter: []arg{to(y)}, in: [][]uint32{x}})
+		r.d.release()
+		r.taskwait()
+		if !r.s.Present(sectionOf(y)) {
+			t.Fatal("what was mapped anew is gone")
+		}
+		r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true})
+		r.expect("x", x, filled(16, 7)...)
+	})
+}
+
+// An item without bytes lies in the block that begins at its pointer, and not in the one that ends there, also when its task
+// becomes a target.
+func TestItemWithoutBytesBetweenTwoBlocks(t *testing.T) {
+	inBothWays(t, func(t *testing.T, r *rig) {
+		s := filled(32, 1)
+		x, y := s[:16], s[16:]
+		r.run(launch{label: "enter", enter: []arg{to(x)}, included: true})
+		r.run(launch{label: "enter", enter: []arg{to(y)}, included: true})
+		r.d.hold()
+		g := r.region(launch{label: "kernel", kernel: "mix", args: []arg{tofrom(x), to(y), to(x)}, constant: 1, out: [][]uint32{x}})
+		implicit(g, 1)
+		if err := r.s.Run(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+		r.releaseAllButLast(x)
+		r.d.release()
+		r.taskwait()
+		r.expect("x", x, filled(16, 6)...)
+		r.run(launch{label: "exit", exit: []arg{from(y)}, included: true})
+	})
+}
+
 // A resident task that becomes a target while it is in flight hands over the memory of its pointers, whatever is the reason.
 func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -372,7 +428,7 @@ func TestResidentTaskHandsOverTheMemoryOfItsPointers(t *testing.T) {
 				r.busy()
 				g := r.region(launch{label: "kernel", kernel: "mix", args: []arg{reaches(p, 16), tofrom(x), reaches(p.Add(64), 16)}, constant: 1, out: [][]uint32{x}})
 				if toEnd {
-					g.Buffers[1].ToEnd, g.Enter[0].Size, g.Enter[0].Presence = true, 0, memory.IfPresent
+					implicit(g, 0)
 				}
 				if err := r.s.Run(t.Context(), g); err != nil {
 					t.Fatal(err)

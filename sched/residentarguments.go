@@ -102,7 +102,7 @@ func (r *Region) bindsInOrder() bool {
 }
 
 // sizes appends the sizes of the kernel's buffer arguments in bytes. Those up to the end of storage or memory, whose sizes are not
-// known yet, count as large enough.
+// known yet, count as what the binding needs.
 func (r *Region) sizes(all []uint64) []uint64 {
 	if r.Buffers == nil {
 		for i := range r.Enter {
@@ -141,7 +141,7 @@ func (l *resident) setArguments(r *Region) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.resolveLocked(r) && l.keepPinnedLocked() == nil
+	return l.resolveLocked(r) && l.keepHostsLocked() == nil
 }
 
 // resolveLocked finds the memory to which the pointers of the kernel point, and keeps it. It reports false if there is an error.
@@ -161,8 +161,8 @@ func (l *resident) resolveLocked(r *Region) bool {
 	return true
 }
 
-// keepPinnedLocked keeps the pinned storage in which items lie.
-func (l *resident) keepPinnedLocked() error {
+// keepHostsLocked keeps the pinned storage in which items lie.
+func (l *resident) keepHostsLocked() error {
 	items := l.items()
 	for i := range items {
 		if a, err := l.s.memory.FindPinned(items[i].Section); a != nil || err != nil {
@@ -219,7 +219,8 @@ func (l *resident) unpin() {
 	l.unpinLocked()
 }
 
-// handTo hands the memory and the pinned storage that the task keeps over to the target that it becomes.
+// handTo hands the memory and the pinned storage that the task keeps over to the target that it becomes. The task has none of them
+// then: buffers has to be called before.
 func (l *resident) handTo(t *target) {
 	if !l.keeps() {
 		return

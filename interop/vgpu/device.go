@@ -158,9 +158,9 @@ func (e *PanicError) Unwrap() error {
 // destroyed, a submission takes the queue's lock, and a wait for the device waits only for the
 // object's queue. If that is the object's own, its constructs hold it up until the tasks before
 // them are complete: f must not wait for the queue or the device as long as such a task cannot
-// complete before f returns. f may call methods of the Device, and of others; where several
-// goroutines call Do of one Device inside that of another, they nest them in the same order, as
-// with locks. Goroutines that f starts are not protected. Do returns ErrClosed if the Device is closed or the object was destroyed.
+// complete before f returns. f may call methods of the Device, and of others. If several goroutines
+// nest Do of the same Devices, all of them must nest them in the same order. Goroutines that f
+// starts are not protected. Do returns ErrClosed if the Device is closed or the object was destroyed.
 //
 // While f runs there is no garbage collection in the whole process, unless runtime.GC is
 // called: vgpu's binding has finalizers that free memory before Vulkan has read it. So f should
