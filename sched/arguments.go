@@ -37,8 +37,8 @@ type Address struct {
 
 // dispatch has what the dispatches of a task's kernel need.
 type dispatch struct {
-	// explicit says that Region.Buffers is not nil.
-	explicit bool
+	// buffers has room for Region.Buffers, which is nil if those are the items. It is not nil.
+	buffers []Buffer
 	// kernel has the pipelines of Region.Kernel, and is released by release. pipeline is the one that
 	// is dispatched, and compilation, if not nil, makes it.
 	kernel      *pipeline.Kernel
@@ -63,16 +63,17 @@ type dispatch struct {
 	// arguments are the allocations that the kernel uses: first those that are bound, then those
 	// that it reaches by their address.
 	arguments []argument
-	// targets has for each of Region.Buffers the memory to which its pointer points, and pointed
-	// the memory to which Region.Pointers point.
+	// targets has for each of Region.Buffers the memory to which its pointer points, or that of
+	// Compound.memory, and pointed the memory to which Region.Pointers point.
 	targets []argument
 	pointed []*allocation.Allocation
 }
 
 func (d *dispatch) reset() {
-	d.explicit, d.compilation, d.pipeline, d.compound, d.items = false, nil, vk.Pipeline{}, nil, nil
+	d.compilation, d.pipeline, d.compound, d.items = nil, vk.Pipeline{}, nil, nil
 	d.plan.Calls, d.plan.Fold = d.plan.Calls[:0], 0
 	d.push, d.ranges = d.push[:0], d.ranges[:0]
+	empty(&d.buffers)
 	empty(&d.arguments)
 	empty(&d.targets)
 	empty(&d.pointed)
@@ -197,17 +198,17 @@ func (a *argument) bindLocked(k *kernel.Kernel, i int, p *vk.Properties, push []
 func (t *target) dispatches() bool { return t.Kernel != nil || t.dispatch.compound != nil }
 
 // buffers returns the number of the kernel's buffer arguments.
-func (t *target) buffers() int {
-	if t.dispatch.explicit {
-		return len(t.Buffers)
+func (r *Region) buffers() int {
+	if r.Buffers != nil {
+		return len(r.Buffers)
 	}
-	return len(t.Enter)
+	return len(r.Enter)
 }
 
 // buffer returns the kernel's k-th buffer argument.
-func (t *target) buffer(k int) Buffer {
-	if t.dispatch.explicit {
-		return t.Buffers[k]
+func (r *Region) buffer(k int) Buffer {
+	if r.Buffers != nil {
+		return r.Buffers[k]
 	}
 	return Buffer{Map: k}
 }
@@ -262,7 +263,7 @@ func (s *Scheduler) bindLocked(t *target) error {
 	for _, m := range t.dispatch.pointed {
 		t.dispatch.arguments = append(t.dispatch.arguments, argument{Allocation: m})
 	}
-	if !t.dispatch.explicit {
+	if t.Buffers == nil {
 		return nil
 	}
 	for _, a := range t.Addresses {

@@ -28,9 +28,11 @@ type Compound struct {
 	kernels []*kernel.Kernel
 	// launches are in the order of their levels, and within a level in that of their kernels.
 	launches []compoundLaunch
-	// items are the maps, of which those that overlap are one.
-	items  compoundItems
-	depend []tasks.Depend
+	// items are the maps, of which those that overlap are one. memory is what the kernels use besides, each once.
+	items    compoundItems
+	memory   []compoundMemory
+	readOnly []bool // of memory: no kernel writes it
+	depend   []tasks.Depend
 	// invocations is the number of invocations of all kernels.
 	invocations uint64
 
@@ -40,11 +42,10 @@ type Compound struct {
 	// moved says that the storage has changed since they were found.
 	joined *compoundItems
 	moved  bool
-	// commands are the encoded launches for the items boundTo, whose storage begins at bound. barriers is the
+	// commands are the encoded launches for the items and the memory where they are bound. barriers is the
 	// number of barriers among them.
 	commands vk.Stream
 	barriers int
-	boundTo  *compoundItems
 	bound    []compoundStorage
 	encoded  bool
 	// recorded are the commands as they are recorded for the queues, by index, and placed says how
@@ -57,12 +58,23 @@ type Compound struct {
 	merged int
 }
 
-// compoundStorage is where the storage of an item begins. padded says that a part at its end is bound in
-// whole words (see argument.padded).
+// compoundStorage is where the storage of an item lies, or the memory. padded says that a part at its end is
+// bound in whole words (see argument.padded).
 type compoundStorage struct {
-	buffer vk.Buffer
-	at     uint64
-	padded bool
+	buffer   vk.Buffer
+	at, size uint64
+	padded   bool
+}
+
+// compoundMemory is memory that kernels of a compound task use and that the task does not map. The task keeps it as if
+// it had a pointer to it.
+type compoundMemory struct {
+	// pointer is Buffer.Pointer, with Buffer.Size and Buffer.ToEnd. It is not used for storage from an item without bytes
+	// to its end, which is that of item.
+	pointer Pointer
+	size    uint64
+	toEnd   bool
+	item    memory.Section
 }
 
 // compoundLaunch is one launch of a compound task.
@@ -78,12 +90,14 @@ type compoundLaunch struct {
 	parts []compoundPart
 }
 
-// compoundPart is a part of an item that is bound to a kernel.
+// compoundPart is a part of an item, or memory, that is bound to a kernel.
 type compoundPart struct {
 	binding int
-	// start is the address of the part on the host, and size the number of bytes.
-	start uintptr
-	size  uint64
+	// memory is the index among Compound.memory, or -1 for a part of an item, whose address on the host is start, and
+	// whose number of bytes is size.
+	memory int
+	start  uintptr
+	size   uint64
 }
 
 // assumedReplays is how often a compound task is assumed to be run, where that matters.
@@ -93,13 +107,13 @@ const assumedReplays = 100
 const MaxCompound = order.MaxCommands / 2
 
 // Plain reports whether the region does nothing but run a kernel on mapped storage, for which it has no
-// wishes beyond its maps, and nobody observes it.
-func (r *Region) Plain() bool { return r.Observer == nil && r.Buffers == nil && r.plain() }
+// wishes beyond its maps, and on memory of pointers, and nobody observes it.
+func (r *Region) Plain() bool { return r.Observer == nil && r.plain() }
 
-// plain is Plain for a region that may be observed, and whose kernel may have memory of pointers, and storage from an item to its end.
+// plain is Plain for a region that may be observed.
 func (r *Region) plain() bool {
 	if r.Kernel == nil || !r.Structured || r.Priority > 0 || r.Absent || r.Found != nil || r.Site != nil ||
-		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 {
+		len(r.Exit)+len(r.Transfers)+len(r.Addresses)+len(r.Pointers)+len(r.Images) > 0 || r.Buffers != nil && !r.bindsInOrder() {
 		return false
 	}
 	for i := range r.Enter {
@@ -125,8 +139,10 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 	var items []compoundItem
 	for i, r := range regions {
 		depend[i] = r.Depend
-		for k := range r.Enter {
-			items = append(items, compoundItem{&r.Enter[k], r.Kernel.ReadOnly(k)})
+		for k := range r.buffers() {
+			if b := r.buffer(k); b.Map >= 0 && !b.ToEnd {
+				items = append(items, compoundItem{&r.Enter[b.Map], r.Kernel.ReadOnly(k)})
+			}
 		}
 	}
 	levels, err := dependLevels(depend)
@@ -134,8 +150,9 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 		return nil
 	}
 	c.depend = mergeDepend(depend)
+	memory := make(map[compoundMemory]int)
 	for i, r := range regions {
-		if !c.addLaunch(r, levels[i]) {
+		if !c.addLaunch(r, levels[i], memory) {
 			return nil
 		}
 	}
@@ -149,46 +166,67 @@ func (s *Scheduler) NewCompound(regions []*Region) *Compound {
 	return c
 }
 
-// addLaunch adds the launch of a region, unless it runs nothing. It reports false if the region takes
-// more than a dispatch, or does not fit the kernel or the device.
-func (c *Compound) addLaunch(r *Region, level int32) bool {
-	var sizes []uint64
-	for i := range r.Enter {
-		sizes = append(sizes, r.Enter[i].Size)
-	}
-	plan, runs, err := planLaunch(r.Kernel, &r.Range, c.s.props, sizes, r.Values, nil)
+// addLaunch adds the launch of a region, unless it runs nothing, and the memory to which the region has pointers. It reports
+// false if the region takes more than a dispatch, or does not fit the kernel or the device. memory has the indexes of c.memory.
+func (c *Compound) addLaunch(r *Region, level int32, memory map[compoundMemory]int) bool {
+	plan, runs, err := planLaunch(r.Kernel, &r.Range, c.s.props, r.sizes(nil), r.Values, nil)
 	if err != nil || len(plan.Calls) > 1 || plan.Fold != 0 {
 		return false
+	}
+	align := kernel.BindAlignment(c.s.props)
+	var parts []compoundPart
+	for k, b := range r.Kernel.Bindings() {
+		part := compoundPart{binding: k, memory: c.memoryOf(r, k, memory)}
+		if !b.Used {
+			continue
+		}
+		if part.memory < 0 {
+			m := &r.Enter[r.buffer(k).Map]
+			part.start, part.size = m.Start(), m.Size
+			_, offset := c.items.find(part.start)
+			if _, ok := b.Skip(offset, offset, align); !ok {
+				return false // by itself it could be bound
+			}
+		}
+		parts = append(parts, part)
 	}
 	if !runs {
 		return true
 	}
-	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: r.Kernel.Push(nil, r.Values)}
+	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: r.Kernel.Push(nil, r.Values), parts: parts}
 	if l.kernel < 0 {
 		l.kernel = len(c.kernels)
 		c.kernels = append(c.kernels, r.Kernel)
-	}
-	align := kernel.BindAlignment(c.s.props)
-	for k, b := range r.Kernel.Bindings() {
-		if !b.Used {
-			continue
-		}
-		m := &r.Enter[k]
-		_, offset := c.items.find(m.Start())
-		if _, ok := b.Skip(offset, offset, align); !ok {
-			return false // by itself it could be bound
-		}
-		l.parts = append(l.parts, compoundPart{k, m.Start(), m.Size})
 	}
 	c.launches = append(c.launches, l)
 	c.invocations += r.Range[0] * r.Range[1] * r.Range[2]
 	return true
 }
 
+// memoryOf returns the index among c.memory of what is bound to a region's kernel, or -1 if that is an item.
+func (c *Compound) memoryOf(r *Region, binding int, memory map[compoundMemory]int) int {
+	b := r.buffer(binding)
+	m := compoundMemory{pointer: b.Pointer, size: b.Size, toEnd: b.ToEnd}
+	if b.Map >= 0 {
+		if !b.ToEnd {
+			return -1
+		}
+		m = compoundMemory{item: r.Enter[b.Map].Section}
+	}
+	i, ok := memory[m]
+	if !ok {
+		i = len(c.memory)
+		memory[m] = i
+		c.memory, c.readOnly = append(c.memory, m), append(c.readOnly, true)
+	}
+	c.readOnly[i] = c.readOnly[i] && r.Kernel.ReadOnly(binding)
+	return i
+}
+
 // RunCompound generates a compound task, with the scope, the group and the place of with. It reports
 // false, and has done nothing, if the constructs have to be run one by one: because an earlier task has
 // not got to the device or has failed, so that one construct would wait or fail for what another depends
-// on; a kernel is closed or not compiled yet; the device takes no task; or an item does not lie in storage
+// on; a kernel is closed or not compiled yet; the device takes no task; or an item or a pointer does not lead to storage
 // that all of them find at once and can use on the same queues (see useAll).
 func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
@@ -207,10 +245,10 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	return true, s.add(ctx, &r, t, nil, tasks.NewWork())
 }
 
-// useAll keeps the pipelines of a compound task until it is complete, and encodes its commands. It reports
-// false if one of the pipelines cannot be had at once, if the storage of an item cannot (see
-// storageLocked), if the items are for queues of different families, or if a launch does not fit the
-// storage: then the constructs are run one by one.
+// useAll keeps the pipelines and the memory of a compound task until it is complete, and encodes its commands. It reports
+// false if one of the pipelines cannot be had at once, if the storage of an item or the memory cannot (see
+// storageLocked), if they are for queues of different families, or if a launch does not fit them: then the constructs
+// are run one by one.
 func (s *Scheduler) useAll(t *target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,41 +268,78 @@ func (s *Scheduler) useAll(t *target) bool {
 	}
 	items := t.dispatch.items
 	for i := range items.maps {
-		block, offset := s.storageLocked(&items.maps[i])
+		block, offset := s.storageLocked(items.maps[i].Section)
 		if block == nil {
 			c.moved = true
 			return false
 		}
-		a := items.argument(i, block, offset)
-		if i > 0 && a.Families != t.dispatch.arguments[0].Families {
+		t.dispatch.arguments = append(t.dispatch.arguments, items.argument(i, block, offset))
+	}
+	for i := range c.memory {
+		a, ok := s.memoryLocked(&c.memory[i])
+		if !ok {
 			return false
 		}
-		t.dispatch.arguments = append(t.dispatch.arguments, a)
+		a.readOnly = c.readOnly[i]
+		t.pinLocked(a.Allocation)
+		t.dispatch.targets = append(t.dispatch.targets, a)
+	}
+	t.dispatch.arguments = append(t.dispatch.arguments, t.dispatch.targets...)
+	for i := range t.dispatch.arguments {
+		if t.dispatch.arguments[i].Families != t.dispatch.arguments[0].Families {
+			return false
+		}
 	}
 	return c.encodeLocked(t) == nil
 }
 
-// storageLocked returns the block in which an item of a compound task lies, and where. It returns nil if
-// a task that maps the item could wait or fail, or may find other storage when it starts: if the item is not
+// storageLocked returns the block in which storage that a compound task uses lies, and where. It returns nil if
+// a task that uses it could wait or fail, or may find other storage when it starts: if it is not
 // present, or only tasks in flight keep it, if a task in flight copies or removes it whatever its reference
 // count, if the copy to it has failed, or if it is an image of a value.
-func (s *Scheduler) storageLocked(m *memory.Map) (block *memory.Present, offset uint64) {
-	if block, offset = s.keptLocked(m, 0); block == nil {
-		return nil, 0
-	}
-	if state := stateOf(block); state.ignoring != 0 || state.broken != nil || state.image != nil {
+func (s *Scheduler) storageLocked(section memory.Section) (block *memory.Present, offset uint64) {
+	if block, offset = s.keptLocked(section, 0); block == nil || !stateOf(block).usable() {
 		return nil, 0
 	}
 	return block, offset
 }
 
-// bindCompoundLocked finds the storage that a compound task uses, and encodes its commands.
+// usable reports whether nothing about to copy or remove the block whatever its reference count, the copy to it has not
+// failed, and it is no image of a value.
+func (b *blockState) usable() bool { return b.ignoring == 0 && b.broken == nil && b.image == nil }
+
+// memoryLocked returns where memory is that a compound task uses besides its items. It reports false if the memory is not
+// there, or a task that uses it could wait or fail because of storage that is mapped to it: see storageLocked.
+func (s *Scheduler) memoryLocked(m *compoundMemory) (a argument, ok bool) {
+	if m.item.Ptr != nil {
+		block, offset := s.storageLocked(m.item)
+		if block == nil {
+			return a, false
+		}
+		// What keeps the block besides tasks has also made it dirty.
+		return argument{Allocation: stateOf(block).Allocation, at: blockAt(block) + offset, size: block.Storage.Size - offset, toEnd: true}, true
+	}
+	a, err := s.pointedLocked(&Buffer{Pointer: m.pointer, Size: m.size, ToEnd: m.toEnd})
+	if err != nil {
+		return a, false
+	}
+	for _, block := range a.Blocks {
+		s.presence.table.Wake(block)
+		if !kept(block, 0) || !stateOf(block).usable() {
+			return a, false
+		}
+	}
+	return a, true
+}
+
+// bindCompoundLocked finds the storage that a compound task, which has entered, uses, and encodes its commands.
 func (s *Scheduler) bindCompoundLocked(t *target) error {
 	items := t.dispatch.items
 	for i := range items.maps {
 		u := &t.entry.uses[i]
 		t.dispatch.arguments = append(t.dispatch.arguments, items.argument(i, u.Present, u.Offset))
 	}
+	t.dispatch.arguments = append(t.dispatch.arguments, t.dispatch.targets...)
 	return t.dispatch.compound.encodeLocked(t)
 }
 
@@ -275,12 +350,13 @@ func (c *Compound) encodeLocked(t *target) error {
 	for _, k := range t.dispatch.kernels {
 		merged += k.MergingsLocked()
 	}
-	same := c.boundTo == items && slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
+	// Where the items lie, and how large they are, says also which neighbours are one.
+	same := slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
 	if c.encoded && same && c.destroyed == destroyed && c.merged == merged {
 		return nil
 	}
 	c.moved = c.moved || !same
-	c.boundTo, c.bound, c.barriers, c.encoded, c.destroyed, c.merged = items, c.bound[:0], 0, false, destroyed, merged
+	c.bound, c.barriers, c.encoded, c.destroyed, c.merged = c.bound[:0], 0, false, destroyed, merged
 	c.forgetRecordedLocked()
 	c.commands.Reset()
 	var ranges []vk.BufferRange
@@ -293,9 +369,10 @@ func (c *Compound) encodeLocked(t *target) error {
 		k := t.dispatch.kernels[l.kernel]
 		ranges = ranges[:0]
 		for _, p := range l.parts {
-			item, offset := items.find(p.start)
-			a := arguments[item]
-			a.at, a.size = a.at+offset, p.size
+			a := c.argument(&p, items, arguments)
+			if a.toEnd && a.size < leastSize(k.Kernel, p.binding) {
+				return fmt.Errorf("%w: binding %d of kernel %q: %d bytes up to the end of the storage", kernel.ErrInvalidLaunch, p.binding, k.Name(), a.size)
+			}
 			r, err := a.bindLocked(k.Kernel, p.binding, c.s.props, l.push)
 			if err != nil {
 				return err
@@ -312,9 +389,20 @@ func (c *Compound) encodeLocked(t *target) error {
 	return nil
 }
 
+// argument returns what a launch binds, of a task's items and its arguments: those for the items, and then for the memory.
+func (c *Compound) argument(p *compoundPart, items *compoundItems, arguments []argument) argument {
+	if p.memory >= 0 {
+		return arguments[len(items.maps)+p.memory]
+	}
+	item, offset := items.find(p.start)
+	a := arguments[item]
+	a.at, a.size = a.at+offset, p.size
+	return a
+}
+
 // storage returns where the argument of a compound task is.
 func (a *argument) storage() compoundStorage {
-	return compoundStorage{vk.Buffer(a.Block.ID), a.Offset + a.at, a.padded()}
+	return compoundStorage{vk.Buffer(a.Block.ID), a.Offset + a.at, a.size, a.padded()}
 }
 
 // launch returns what is known beforehand of how long the task takes. It is not bounded: it has levels one behind the

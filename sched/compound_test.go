@@ -14,13 +14,14 @@ import (
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/sched/order"
+	"github.com/vkomp/vkomp/sched/transfer"
 	"github.com/vkomp/vkomp/tasks"
 )
 
 // compoundProgram is a list of constructs that is run several times, each time as a compound task or one
 // by one, between other constructs. Every access is named in a depend clause, so that it means the same
-// in all ways. Variables of cells are present while it runs, or are mapped as a whole by the constructs,
-// which are then run one by one.
+// in all ways. Variables of cells are present while it runs, some since they are associated with memory that the program
+// has allocated, or are mapped as a whole by the constructs, which are then run one by one.
 type compoundProgram struct {
 	t         *rapid.T
 	r         *rig
@@ -33,6 +34,8 @@ type compoundProgram struct {
 type compoundVariable struct {
 	present    bool
 	host, want []uint32
+	// at points to the memory with which it is associated, if it is.
+	at Pointer
 }
 
 const compoundCells, compoundCell = 3, 16
@@ -47,6 +50,19 @@ func (p *compoundProgram) section() (v *compoundVariable, lo, hi int) {
 	return v, lo * compoundCell, rapid.IntRange(lo+1, compoundCells).Draw(p.t, "to cell") * compoundCell
 }
 
+// arg draws how the kernel gets a section of a variable: a map of that type, a pointer to it, or an item without bytes.
+func (p *compoundProgram) arg(v *compoundVariable, lo, hi int, mapped memory.MapType) arg {
+	a := arg{s: v.host[lo:hi], kind: mapped}
+	if !v.present {
+		return a
+	}
+	if !v.at.IsNil() && rapid.Bool().Draw(p.t, "pointer") {
+		a.at = v.at.Add(4 * int64(lo))
+	}
+	a.toEnd = rapid.IntRange(0, 3).Draw(p.t, "to the end") == 0
+	return a
+}
+
 // launch draws a construct, and returns what it means.
 func (p *compoundProgram) launch() (l launch, means func()) {
 	out, olo, ohi := p.section()
@@ -55,7 +71,7 @@ func (p *compoundProgram) launch() (l launch, means func()) {
 	c := rapid.Uint32Range(1, 9).Draw(p.t, "c")
 	l = launch{
 		label: fmt.Sprint("construct ", len(p.launches)), kernel: "mix", constant: c,
-		args: []arg{tofrom(out.host[olo:ohi]), to(a.host[alo:ahi]), to(b.host[blo:bhi])},
+		args: []arg{p.arg(out, olo, ohi, memory.MapToFrom), p.arg(a, alo, ahi, memory.MapTo), p.arg(b, blo, bhi, memory.MapTo)},
 	}
 	l.empty = rapid.IntRange(1, 8).Draw(p.t, "empty") == 8
 	// Most of those that map storage in different ways cannot be one task.
@@ -70,7 +86,7 @@ func (p *compoundProgram) launch() (l launch, means func()) {
 	if write == tasks.DependInOutAllMemory {
 		l.depend = []tasks.Depend{{Kind: write}}
 	}
-	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty))
+	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v, %+v", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty, l.args))
 	n := int(l.elements())
 	empty := l.empty
 	return l, func() {
@@ -84,19 +100,26 @@ func (p *compoundProgram) launch() (l launch, means func()) {
 }
 
 func TestCompoundTaskMeansWhatItsConstructsMeanInOrder(t *testing.T) {
-	compounds := 0
+	compounds, besides := 0, 0
 	for _, mode := range append(slices.Clone(memoryModes), queueModes(memoryModes...)...) {
 		t.Run(mode.name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) { compounds += runCompoundProgram(rt, mode) })
+			rapid.Check(t, func(rt *rapid.T) {
+				n, memory := runCompoundProgram(rt, mode)
+				compounds += n
+				if memory {
+					besides += n
+				}
+			})
 		})
 	}
 	// In short mode there are few programs.
-	if compounds == 0 && !testing.Short() {
-		t.Error("there was no compound task")
+	if (compounds == 0 || besides == 0) && !testing.Short() {
+		t.Errorf("there were %d compound tasks, %d with memory besides their items", compounds, besides)
 	}
 }
 
-func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int) {
+// runCompoundProgram returns how many compound tasks there were, and whether they had memory besides their items.
+func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int, memory bool) {
 	p := &compoundProgram{t: t}
 	r := newRig(compoundReporter{t, p}, mode, rapid.Uint64().Draw(t, "seed"))
 	r.watches = false
@@ -108,6 +131,13 @@ func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int) {
 			v.host[k] = uint32(100*i + k)
 		}
 		v.want = slices.Clone(v.host)
+		if v.present && rapid.IntRange(0, 2).Draw(t, "associated") == 0 {
+			v.at = r.allocate(len(v.host))
+			if err := r.s.Associate(sectionOf(v.host), v.at, 0, "associated"); err != nil {
+				p.failures = append(p.failures, err.Error())
+			}
+			r.transfer(launch{label: "first contents", included: true}, transfer.Request{Kind: transfer.UpdateTo, Host: sectionOf(v.host), Size: uint64(4 * len(v.host))})
+		}
 		p.variables = append(p.variables, v)
 	}
 	enter := func(included bool) {
@@ -175,6 +205,16 @@ func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int) {
 	exit()
 	r.d.release()
 	r.taskwait()
+	for _, v := range p.variables {
+		if v.at.IsNil() {
+			continue
+		}
+		r.transfer(launch{label: "results", included: true}, transfer.Request{Kind: transfer.UpdateFrom, Host: sectionOf(v.host), Size: uint64(4 * len(v.host))})
+		if err := r.s.Disassociate(sectionOf(v.host)); err != nil {
+			p.failures = append(p.failures, err.Error())
+		}
+		r.free(v.at)
+	}
 	for i, v := range p.variables {
 		if !slices.Equal(v.host, v.want) {
 			p.failures = append(p.failures, fmt.Sprintf("variable %d is %v, want %v", i, v.host, v.want))
@@ -184,7 +224,7 @@ func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int) {
 	if len(p.failures) > 0 {
 		t.Fatalf("%s\nin the program\n%s", strings.Join(p.failures, "\n"), strings.Join(p.log, "\n"))
 	}
-	return compounds
+	return compounds, compound != nil && len(compound.memory) > 0
 }
 
 // compoundReporter collects the failures that the rig finds.
@@ -360,21 +400,22 @@ func TestConstructsThatWantMoreAreNotPlain(t *testing.T) {
 	r.watches = false
 	x := filled(16, 1)
 	for name, change := range map[string]func(g *Region){
-		"nothing":       nil,
-		"a priority":    func(g *Region) { g.Priority = 1 },
-		"no storage":    func(g *Region) { g.Enter[0].Size = 0 },
-		"always":        func(g *Region) { g.Enter[0].Always = true },
-		"self":          func(g *Region) { g.Enter[0].Share = memory.ShareMust },
-		"a pointer":     func(g *Region) { g.Pointers = make([]Pointer, 1) },
-		"an address":    func(g *Region) { g.Addresses = make([]Address, 1) },
-		"other buffers": func(g *Region) { g.Buffers = make([]Buffer, 1) },
-		"no kernel":     func(g *Region) { g.Kernel = nil },
+		"nothing":     nil,
+		"its buffers": func(g *Region) { g.Buffers = make([]Buffer, 1) },
+		"a priority":  func(g *Region) { g.Priority = 1 },
+		"no storage":  func(g *Region) { g.Enter[0].Size = 0 },
+		"always":      func(g *Region) { g.Enter[0].Always = true },
+		"self":        func(g *Region) { g.Enter[0].Share = memory.ShareMust },
+		"a pointer":   func(g *Region) { g.Pointers = make([]Pointer, 1) },
+		"an address":  func(g *Region) { g.Addresses = make([]Address, 1) },
+		"bound twice": func(g *Region) { g.Buffers = make([]Buffer, 2) },
+		"no kernel":   func(g *Region) { g.Kernel = nil },
 	} {
 		g := r.region(launch{label: "add", kernel: "add", args: []arg{tofrom(x)}, constant: 1, out: [][]uint32{x}})
 		if change != nil {
 			change(g)
 		}
-		if got := g.Plain(); got != (change == nil) {
+		if got := g.Plain(); got != (change == nil || name == "its buffers") {
 			t.Errorf("%s: plain is %v", name, got)
 		}
 	}

@@ -30,6 +30,14 @@ func (r *rig) pairs(x, y []uint32) *compoundPair {
 	return p
 }
 
+// reach gives the kernels pointers in place of their slices.
+func (p *compoundPair) reach(pointers []Pointer) {
+	for i := range p.regions {
+		p.regions[i].args[0].at = pointers[i]
+	}
+	p.c = p.r.s.NewCompound([]*Region{p.r.region(p.regions[0]), p.r.region(p.regions[1])})
+}
+
 // run runs the pair, and checks whether one task does it. Otherwise it runs the constructs one by one.
 func (p *compoundPair) run(asOne bool) {
 	p.r.t.Helper()
@@ -145,7 +153,8 @@ func TestCompoundDoesNotWaitForARemoval(t *testing.T) {
 
 // Buffers of different queue families are not for commands of one task.
 func TestCompoundOfBuffersForDifferentFamilies(t *testing.T) {
-	for _, same := range []bool{false, true} {
+	for _, c := range []struct{ same, pointers bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+		same := c.same
 		mode := memoryModes[1]
 		mode.queues = manyQueues
 		r := newRig(t, mode, 1)
@@ -162,6 +171,9 @@ func TestCompoundOfBuffersForDifferentFamilies(t *testing.T) {
 			}
 		}
 		p := r.pairs(x, y)
+		if c.pointers {
+			p.reach(pointers)
+		}
 		for range 3 {
 			p.run(same)
 		}

@@ -70,7 +70,7 @@ func (c *Compound) join() *compoundItems {
 	joined := &compoundItems{}
 	var last *memory.Present // the block of the last item
 	for i, m := range c.items.maps {
-		block, _ := c.s.storageLocked(&m)
+		block, _ := c.s.storageLocked(m.Section)
 		if n := len(joined.maps) - 1; block != nil && block == last && c.items.readOnly[i] == joined.readOnly[n] && continues(&m, &joined.maps[n]) {
 			joined.maps[n].Size += m.Size
 			continue

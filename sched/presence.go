@@ -82,24 +82,27 @@ func (s *Scheduler) touchedLocked(section memory.Section) *memory.Present {
 	return block
 }
 
-// keptLocked returns the block in which the item lies, and where, if no exit has begun to remove the block and more than
-// the given number of constructs refer to it besides the tasks in flight. Otherwise it returns nil.
-func (s *Scheduler) keptLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
-	block, offset, err := s.presence.table.Lookup(m.Section)
-	if err != nil || block == nil || block.Exiting() {
-		return nil, 0
-	}
-	if count, _ := block.Count(); count == math.MaxUint32 || !stateOf(block).outlives(block, others) {
+// keptLocked returns the block in which the section lies, and where, if it is kept. Otherwise it returns nil.
+func (s *Scheduler) keptLocked(section memory.Section, others int) (block *memory.Present, offset uint64) {
+	block, offset, err := s.presence.table.Lookup(section)
+	if err != nil || block == nil || !kept(block, others) {
 		return nil, 0
 	}
 	return block, offset
+}
+
+// kept reports whether no exit has begun to remove the block, and more than the given number of constructs refer to it
+// besides the tasks in flight.
+func kept(block *memory.Present, others int) bool {
+	count, _ := block.Count()
+	return !block.Exiting() && count != math.MaxUint32 && stateOf(block).outlives(block, others)
 }
 
 // stayingLocked returns the block in which the item lies, and where, if the block is present and stays
 // so: besides the tasks in flight, more than the given number of constructs refer to it, and nothing is
 // about to copy or remove it. Otherwise it returns nil.
 func (s *Scheduler) stayingLocked(m *memory.Map, others int) (block *memory.Present, offset uint64) {
-	block, offset = s.keptLocked(m, others)
+	block, offset = s.keptLocked(m.Section, others)
 	if block == nil || !m.Counts() || !stateOf(block).quiet() {
 		return nil, 0
 	}

@@ -85,8 +85,8 @@ type resident struct {
 // mayReside reports whether the region's task can be a resident task, if its storage is present. kernel
 // is that of the region on this device, or nil.
 func (s *Scheduler) mayReside(r *Region, kernel *pipeline.Kernel) bool {
-	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && max(len(r.Enter), len(r.Buffers)) <= residentBindings &&
-		(r.Buffers == nil || r.bindsInOrder()) && !s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
+	return kernel != nil && (r.NoWait || r.Observer == nil) && r.plain() && r.buffers() <= residentBindings &&
+		!s.leakSites && !s.general && kernel.PushSize() <= residentPush && kernel.Ready(0) != nil
 }
 
 // runResident is Run for a region whose task can be a resident task. It reports false, and has done

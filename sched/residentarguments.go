@@ -128,7 +128,7 @@ func (r *Region) sizes(all []uint64) []uint64 {
 // kept by then.
 func (l *resident) setArguments(r *Region) bool {
 	s := l.s
-	l.count, l.bindings = uint8(len(r.Enter)), uint8(max(len(r.Enter), len(r.Buffers)))
+	l.count, l.bindings = uint8(len(r.Enter)), uint8(r.buffers())
 	switch {
 	case l.bindings > l.count || l.count > recordBindings:
 		l.wideOf()

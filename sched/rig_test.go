@@ -294,8 +294,8 @@ type arg struct {
 	s      []uint32
 	kind   memory.MapType
 	always bool
-	// at, if not nil, points to the memory that the kernel gets instead of an item, as many elements as s has, or with
-	// toEnd up to the end of the memory.
+	// at, if not nil, points to the memory that the kernel gets instead of an item, as many elements as s has. toEnd means up to
+	// the end of the memory, or, of an item, which is then one without bytes, up to the end of its storage.
 	at    Pointer
 	toEnd bool
 }
@@ -395,10 +395,16 @@ func (r *rig) region(l launch) *Region {
 		}
 		return g
 	}
+	asTheyAre := true // the items are the arguments
 	for i, a := range l.args {
+		asTheyAre = asTheyAre && a.at.IsNil() && !a.toEnd
 		if a.at.IsNil() {
-			g.Buffers = append(g.Buffers, Buffer{Map: len(g.Enter)})
-			g.Enter = append(g.Enter, a.item(fmt.Sprint("argument ", i)))
+			g.Buffers = append(g.Buffers, Buffer{Map: len(g.Enter), ToEnd: a.toEnd})
+			m := a.item(fmt.Sprint("argument ", i))
+			if a.toEnd {
+				m.Size, m.Presence = 0, memory.IfPresent
+			}
+			g.Enter = append(g.Enter, m)
 			continue
 		}
 		b := Buffer{Map: -1, Pointer: a.at, Size: 4 * uint64(len(a.s)), ToEnd: a.toEnd}
@@ -407,7 +413,7 @@ func (r *rig) region(l launch) *Region {
 		}
 		g.Buffers = append(g.Buffers, b)
 	}
-	if len(g.Buffers) == len(g.Enter) {
+	if asTheyAre {
 		g.Buffers = nil
 	}
 	g.Kernel, g.Structured = r.kernels[l.kernel], true

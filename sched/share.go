@@ -87,7 +87,7 @@ func (t *target) reachedOtherwise(item int) bool {
 				readOnly = true
 			}
 		}
-		if !readOnly && t.dispatch.explicit {
+		if !readOnly && t.Buffers != nil {
 			return true
 		}
 	}

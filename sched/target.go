@@ -50,15 +50,19 @@ func (s *Scheduler) newTarget(r *Region) *target {
 	if t == nil {
 		t = &target{s: s}
 		t.order.Owner = t
+		t.dispatch.buffers = []Buffer{}
 	}
 	enter, exit := append(t.Enter[:0], r.Enter...), append(t.Exit[:0], r.Exit...)
-	buffers, addresses := append(t.Buffers[:0], r.Buffers...), append(t.Addresses[:0], r.Addresses...)
+	addresses := append(t.Addresses[:0], r.Addresses...)
 	t.Region = *r
 	t.to(taskCreated)
 	t.Enter, t.Exit, t.Depend = enter, exit, nil
 	t.Addresses, t.Transfers, t.Pointers = addresses, nil, nil
 	t.Images = append([]transfer.Image(nil), r.Images...)
-	t.dispatch.explicit, t.Buffers = r.Buffers != nil, buffers
+	if r.Buffers != nil {
+		t.dispatch.buffers = append(t.dispatch.buffers, r.Buffers...)
+		t.Buffers = t.dispatch.buffers
+	}
 	return t
 }
 
@@ -77,11 +81,10 @@ func (t *target) Recycle() {
 	// and copied.
 	empty(&t.Enter)
 	empty(&t.Exit)
-	empty(&t.Buffers)
 	empty(&t.Addresses)
-	enter, exit, buffers, addresses := t.Enter, t.Exit, t.Buffers, t.Addresses
+	enter, exit, addresses := t.Enter, t.Exit, t.Addresses
 	t.Region = Region{}
-	t.Enter, t.Exit, t.Buffers, t.Addresses = enter, exit, buffers, addresses
+	t.Enter, t.Exit, t.Addresses = enter, exit, addresses
 	t.node, t.failed, t.parked, t.lane = nil, nil, t.parked[:0], ringLane{}
 	t.dispatch.reset()
 	t.entry.reset()
