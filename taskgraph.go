@@ -50,8 +50,10 @@ type Taskgraph struct {
 //
 // The tasks of a replay are children of the task that encounters the construct, and depend on
 // each other and on earlier siblings as the recorded constructs would. Successive Target constructs
-// that only run kernels on storage that stays present, or on device memory, may have one task together, where all earlier
-// tasks of the region are complete or on the device. Failures of a replay's tasks are reported as those
+// that only run kernels, on storage that stays present or on device memory, may have one task
+// together, where all earlier tasks of the region are complete or on the device. If slices or
+// pointers are parameters, they have if these were bound to the same ones a few replays ago.
+// Failures of a replay's tasks are reported as those
 // of the recorded constructs, and so is what has become invalid since: a closed kernel (ErrClosed), freed
 // memory (ErrInvalidPointer), a lost device (ErrDeviceLost). An error in a construct ends the replay; the
 // record stays. After a hard pause the device is opened again, and

@@ -44,9 +44,7 @@ func (s *saving) evaluate(construct recorded) error {
 	case *recordedTarget:
 		found.Kind, found.Label, found.clauses = savedTarget, r.target.Label, r.passed
 		if r.passed == nil {
-			found.clauses = newClauses()
-			r.move(s.bound)
-			_, err = s.rt.evaluate(s.c, found.clauses, &r.target, r.args, r.depend)
+			found.clauses, _, err = r.evaluate(s.c, s.bound)
 		}
 	case *recordedStandalone:
 		found.Kind, found.Label, found.clauses = r.directive.name(), r.directive.label, r.passed

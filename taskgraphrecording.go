@@ -196,6 +196,8 @@ type recordedTarget struct {
 	target Target
 	recordedClauses
 	encountered observe.Site
+	// plain says that the region only runs a kernel of a device: see recordedCompound.
+	plain bool
 }
 
 // target returns the record of a target construct, whose clauses have been evaluated. Host
@@ -208,7 +210,7 @@ func (r *recording) target(passed *clauses, t *Target, args []Arg, depend []Depe
 	if err != nil {
 		return nil, r.refuse("target", passed.Label, err.Error())
 	}
-	return &recordedTarget{target: copied, recordedClauses: kept, encountered: r.here()}, nil
+	return &recordedTarget{target: copied, recordedClauses: kept, encountered: r.here(), plain: passed.Plain()}, nil
 }
 
 func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings) error {
@@ -217,6 +219,16 @@ func (t *recordedTarget) replay(ctx context.Context, c *current, bound *bindings
 	}
 	t.move(bound)
 	return c.returned(ctx, c.rt.targetIn(ctx, c, &t.target, t.args, t.depend, t.encountered))
+}
+
+// evaluate returns the clauses of the construct with the parameters as they are bound, and the scheduler of its device, nil for
+// the initial device.
+func (t *recordedTarget) evaluate(c *current, bound *bindings) (passed *clauses, s *sched.Scheduler, err error) {
+	passed = newClauses()
+	passed.Label = t.target.Label
+	t.move(bound)
+	s, err = c.rt.evaluate(c, passed, &t.target, t.args, t.depend)
+	return passed, s, err
 }
 
 // recordedStandalone is a data directive without a body in a record.

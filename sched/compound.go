@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -26,8 +27,11 @@ type Compound struct {
 	label string
 	// kernels are those of the launches, each once.
 	kernels []*kernel.Kernel
-	// launches are in the order of their levels, and within a level in that of their kernels.
+	// launches are in the order of their levels, and within a level in that of their kernels. values has for each construct
+	// where its push constants are among push, those of all launches.
 	launches []compoundLaunch
+	values   []compoundValues
+	push     []byte
 	// items are the maps, of which those that overlap are one. memory is what the kernels use besides, each once.
 	items    compoundItems
 	memory   []compoundMemory
@@ -42,11 +46,13 @@ type Compound struct {
 	// moved says that the storage has changed since they were found.
 	joined *compoundItems
 	moved  bool
-	// commands are the encoded launches for the items and the memory where they are bound. barriers is the
-	// number of barriers among them.
+	// commands are the encoded launches for the items and the memory where they are bound, with the push constants pushed.
+	// barriers is the number of barriers among them.
 	commands vk.Stream
 	barriers int
 	bound    []compoundStorage
+	pushed   []byte
+	filled   []byte // pushed, with the members for offsets filled in
 	encoded  bool
 	// recorded are the commands as they are recorded for the queues, by index, and placed says how
 	// often they have been placed there. destroyed is what Scheduler.destroyed had counted when they
@@ -77,15 +83,28 @@ type compoundMemory struct {
 	item    memory.Section
 }
 
+// compoundValues are the push constants of a construct, which begin at a byte of Compound.push. Its kernel is nil if it runs nothing.
+type compoundValues struct {
+	kernel *kernel.Kernel
+	at     int
+}
+
+// CompoundValue is another value for a value argument of one of the constructs of a compound task.
+type CompoundValue struct {
+	// Construct and Value are the indexes of the construct and of the value among its Region.Values.
+	Construct, Value int
+	// Bytes are as many as those with which the Compound was made. They are only read until RunCompound returns.
+	Bytes []byte
+}
+
 // compoundLaunch is one launch of a compound task.
 type compoundLaunch struct {
 	kernel int
 	// level is above those of the launches that this one follows.
 	level  int32
 	groups [3]uint32
-	// push are the push constants, with offset members for the storage in which the commands are
-	// encoded.
-	push []byte
+	// push is where the launch's push constants begin among Compound.push, and pushEnd where they end.
+	push, pushEnd int
 	// parts are the buffers for the bindings that the kernel uses.
 	parts []compoundPart
 }
@@ -191,9 +210,13 @@ func (c *Compound) addLaunch(r *Region, level int32, memory map[compoundMemory]i
 		parts = append(parts, part)
 	}
 	if !runs {
+		c.values = append(c.values, compoundValues{})
 		return true
 	}
-	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: r.Kernel.Push(nil, r.Values), parts: parts}
+	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: len(c.push), parts: parts}
+	c.values = append(c.values, compoundValues{r.Kernel, len(c.push)})
+	c.push = append(c.push, r.Kernel.Push(nil, r.Values)...)
+	l.pushEnd = len(c.push)
 	if l.kernel < 0 {
 		l.kernel = len(c.kernels)
 		c.kernels = append(c.kernels, r.Kernel)
@@ -223,12 +246,12 @@ func (c *Compound) memoryOf(r *Region, binding int, memory map[compoundMemory]in
 	return i
 }
 
-// RunCompound generates a compound task, with the scope, the group and the place of with. It reports
+// RunCompound generates a compound task, with the scope, the group and the place of with, and with some other values. It reports
 // false, and has done nothing, if the constructs have to be run one by one: because an earlier task has
 // not got to the device or has failed, so that one construct would wait or fail for what another depends
 // on; a kernel is closed or not compiled yet; the device takes no task; or an item or a pointer does not lead to storage
 // that all of them find at once and can use on the same queues (see useAll).
-func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct) (ran bool, err error) {
+func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct.Construct, values ...CompoundValue) (ran bool, err error) {
 	with.Label, with.Depend, with.NoWait = c.label, c.depend, true
 	s.settleIntake()
 	if !with.Scope.OnDevice(s.domain) {
@@ -238,11 +261,26 @@ func (s *Scheduler) RunCompound(ctx context.Context, c *Compound, with construct
 	r := Region{Construct: with, Enter: items.maps, Structured: true}
 	t := s.newTarget(&r)
 	t.dispatch.compound, t.dispatch.items = c, items
+	if len(values) > 0 {
+		t.dispatch.push = c.pushWith(values, t.dispatch.push)
+	}
 	if !s.useAll(t) || s.resolve(t, &r) != nil {
 		discard(t)
 		return false, nil
 	}
 	return true, s.add(ctx, &r, t, nil, tasks.NewWork())
+}
+
+// pushWith returns the push constants of all launches with some other values, in the memory of push.
+func (c *Compound) pushWith(values []CompoundValue, push []byte) []byte {
+	push = append(push[:0], c.push...)
+	for i := range values {
+		v := &values[i]
+		if of := &c.values[v.Construct]; of.kernel != nil {
+			copy(push[of.at+int(of.kernel.Values()[v.Value].Offset):], v.Bytes)
+		}
+	}
+	return push
 }
 
 // useAll keeps the pipelines and the memory of a compound task until it is complete, and encodes its commands. It reports
@@ -343,7 +381,7 @@ func (s *Scheduler) bindCompoundLocked(t *target) error {
 	return t.dispatch.compound.encodeLocked(t)
 }
 
-// encodeLocked encodes the commands for the storage of a task, unless they are encoded for it.
+// encodeLocked encodes the commands for the storage and the push constants of a task, unless they are encoded for them.
 func (c *Compound) encodeLocked(t *target) error {
 	items, arguments, destroyed := t.dispatch.items, t.dispatch.arguments, c.s.destroyed.count.Load()
 	merged := 0
@@ -352,13 +390,19 @@ func (c *Compound) encodeLocked(t *target) error {
 	}
 	// Where the items lie, and how large they are, says also which neighbours are one.
 	same := slices.EqualFunc(c.bound, arguments, func(s compoundStorage, a argument) bool { return s == a.storage() })
-	if c.encoded && same && c.destroyed == destroyed && c.merged == merged {
+	push := t.dispatch.push
+	if len(push) == 0 {
+		push = c.push
+	}
+	if c.encoded && same && c.destroyed == destroyed && c.merged == merged && bytes.Equal(c.pushed, push) {
 		return nil
 	}
 	c.moved = c.moved || !same
+	c.pushed = append(c.pushed[:0], push...)
 	c.bound, c.barriers, c.encoded, c.destroyed, c.merged = c.bound[:0], 0, false, destroyed, merged
 	c.forgetRecordedLocked()
 	c.commands.Reset()
+	c.filled = append(c.filled[:0], push...)
 	var ranges []vk.BufferRange
 	for i := range c.launches {
 		l := &c.launches[i]
@@ -366,20 +410,20 @@ func (c *Compound) encodeLocked(t *target) error {
 			c.commands.Barrier(order.LevelBarrier)
 			c.barriers++
 		}
-		k := t.dispatch.kernels[l.kernel]
+		k, push := t.dispatch.kernels[l.kernel], c.filled[l.push:l.pushEnd]
 		ranges = ranges[:0]
 		for _, p := range l.parts {
 			a := c.argument(&p, items, arguments)
 			if a.toEnd && a.size < leastSize(k.Kernel, p.binding) {
 				return fmt.Errorf("%w: binding %d of kernel %q: %d bytes up to the end of the storage", kernel.ErrInvalidLaunch, p.binding, k.Name(), a.size)
 			}
-			r, err := a.bindLocked(k.Kernel, p.binding, c.s.props, l.push)
+			r, err := a.bindLocked(k.Kernel, p.binding, c.s.props, push)
 			if err != nil {
 				return err
 			}
 			ranges = append(ranges, r)
 		}
-		c.commands.Dispatch(*k.Ready(0), ranges, l.push, [3]uint32{}, l.groups)
+		c.commands.Dispatch(*k.Ready(0), ranges, push, [3]uint32{}, l.groups)
 		c.s.mergeLocked(&c.commands, k, assumedReplays)
 	}
 	for i := range arguments {

@@ -63,8 +63,8 @@ func (p *compoundProgram) arg(v *compoundVariable, lo, hi int, mapped memory.Map
 	return a
 }
 
-// launch draws a construct, and returns what it means.
-func (p *compoundProgram) launch() (l launch, means func()) {
+// launch draws a construct, and returns what it means with that constant.
+func (p *compoundProgram) launch() (l launch, means func(c uint32)) {
 	out, olo, ohi := p.section()
 	a, alo, ahi := p.section()
 	b, blo, bhi := p.section()
@@ -89,7 +89,7 @@ func (p *compoundProgram) launch() (l launch, means func()) {
 	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v, %+v", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty, l.args))
 	n := int(l.elements())
 	empty := l.empty
-	return l, func() {
+	return l, func(c uint32) {
 		if empty {
 			return
 		}
@@ -155,15 +155,17 @@ func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int, memory bool
 		}
 	}
 	var regions []*Region
-	var meanings []func()
+	var meanings []func(c uint32)
 	for range rapid.IntRange(1, 12).Draw(t, "constructs") {
 		l, means := p.launch()
 		p.launches = append(p.launches, l)
 		regions = append(regions, r.region(l))
 		meanings = append(meanings, means)
 	}
-	oneByOne := func() {
-		for _, l := range p.launches {
+	constructs := len(p.launches)
+	oneByOne := func(constants []uint32) {
+		for i, l := range p.launches[:constructs] {
+			l.constant = constants[i]
 			r.run(l)
 		}
 	}
@@ -183,23 +185,34 @@ func runCompoundProgram(t *rapid.T, mode memoryMode) (compounds int, memory bool
 		case 3:
 			l, means := p.launch()
 			r.run(l)
-			means()
+			means(l.constant)
+		}
+		// Some constructs get other constants than those with which they were made.
+		constants := make([]uint32, constructs)
+		var values []CompoundValue
+		others := rapid.IntRange(0, 2).Draw(t, "other constants") == 0
+		for i := range constants {
+			constants[i] = p.launches[i].constant
+			if others && rapid.Bool().Draw(t, "another constant") {
+				constants[i] = rapid.Uint32Range(1, 9).Draw(t, "c")
+				values = append(values, CompoundValue{Construct: i, Value: 1, Bytes: valueBytes(constants[i])[0]})
+			}
 		}
 		if compound != nil && rapid.IntRange(0, 3).Draw(t, "one by one") > 0 {
-			ran, err := r.s.RunCompound(context.Background(), compound, construct.Construct{Scope: r.scope})
+			ran, err := r.s.RunCompound(context.Background(), compound, construct.Construct{Scope: r.scope}, values...)
 			if err != nil {
 				p.failures = append(p.failures, fmt.Sprintf("the compound task: %v", err))
 			}
 			if ran {
 				compounds++
 			} else {
-				oneByOne()
+				oneByOne(constants)
 			}
 		} else {
-			oneByOne()
+			oneByOne(constants)
 		}
-		for _, means := range meanings {
-			means()
+		for i, means := range meanings {
+			means(constants[i])
 		}
 	}
 	exit()

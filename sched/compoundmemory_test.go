@@ -149,6 +149,39 @@ func TestCompoundTaskOnStorageThatItDoesNotMap(t *testing.T) {
 	}
 }
 
+// Commands of kernels that find their parts by offsets are encoded once for the same storage and the same values, and anew for others.
+func TestCommandsAreEncodedOnceForTheSameValues(t *testing.T) {
+	r := newRig(t, memoryModes[1], 1)
+	defer r.close()
+	x, zero := filled(16, 1), filled(16, 0)
+	part := launch{label: "mix", kernel: "mix", args: []arg{tofrom(x[1:]), to(zero[1:]), to(zero[1:])}, constant: 1, out: [][]uint32{x}}
+	r.enter(x, zero)
+	p := r.compound(part, part)
+	run := func(recorded int, values ...CompoundValue) {
+		t.Helper()
+		if ran, err := r.s.RunCompound(context.Background(), p.c, construct.Construct{Scope: r.scope}, values...); !ran || err != nil {
+			t.Fatalf("ran is %v, the error %v", ran, err)
+		}
+		r.taskwait()
+		n := 0
+		r.d.set(func() { n = len(r.d.recordings) })
+		if n != recorded {
+			t.Errorf("%d recordings, want %d", n, recorded)
+		}
+	}
+	other := CompoundValue{Construct: 1, Value: 1, Bytes: valueBytes(2)[0]}
+	want := uint32(1)
+	for _, c := range []struct {
+		recorded int
+		values   []CompoundValue
+	}{{recorded: 0}, {recorded: 1}, {recorded: 1}, {0, []CompoundValue{other}}, {1, []CompoundValue{other}}, {recorded: 0}, {recorded: 1}} {
+		run(c.recorded, c.values...)
+		want = 3*(3*want+1) + uint32(1+len(c.values))
+	}
+	r.exit(x, zero)
+	r.expect("x", x, append([]uint32{1}, filled(15, want)...)...)
+}
+
 // Storage of which only a task in flight has a reference goes with that.
 func TestCompoundTaskOnStorageThatATaskTakesAway(t *testing.T) {
 	for name, of := range map[string]func(r *rig, x []uint32) arg{
