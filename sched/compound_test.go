@@ -86,7 +86,11 @@ func (p *compoundProgram) launch() (l launch, means func(c uint32)) {
 	if write == tasks.DependInOutAllMemory {
 		l.depend = []tasks.Depend{{Kind: write}}
 	}
-	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v, %+v", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty, l.args))
+	var ways []string
+	for _, x := range l.args {
+		ways = append(ways, fmt.Sprintf("pointer %v, to the end %v", !x.at.IsNil(), x.toEnd))
+	}
+	p.log = append(p.log, fmt.Sprintf("%s: out %d..%d, a %d..%d, b %d..%d, c %d, %v, empty %v, %q", l.label, olo, ohi, alo, ahi, blo, bhi, c, write, l.empty, ways))
 	n := int(l.elements())
 	empty := l.empty
 	return l, func(c uint32) {
