@@ -342,7 +342,7 @@ func (s *Scheduler) storageLocked(section memory.Section) (block *memory.Present
 	return block, offset
 }
 
-// usable reports whether nothing about to copy or remove the block whatever its reference count, the copy to it has not
+// usable reports whether nothing is about to copy or remove the block whatever its reference count, the copy to it has not
 // failed, and it is no image of a value.
 func (b *blockState) usable() bool { return b.ignoring == 0 && b.broken == nil && b.image == nil }
 
@@ -351,8 +351,8 @@ func (b *blockState) usable() bool { return b.ignoring == 0 && b.broken == nil &
 func (s *Scheduler) memoryLocked(m *compoundMemory) (a argument, ok bool) {
 	if m.item.Ptr != nil {
 		block, offset := s.storageLocked(m.item)
-		if block == nil {
-			return a, false
+		if block == nil || stateOf(block).filling != 0 {
+			return a, false // only a task that maps it waits for its contents
 		}
 		// What keeps the block besides tasks has also made it dirty.
 		return argument{Allocation: stateOf(block).Allocation, at: blockAt(block) + offset, size: block.Storage.Size - offset, toEnd: true}, true

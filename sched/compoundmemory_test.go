@@ -264,3 +264,29 @@ func TestCompoundTaskReadsMemoryBesideTheHost(t *testing.T) {
 	r.free(memory)
 	r.exit(x)
 }
+
+// A task waits for the first contents of an item, also of one without bytes. A compound task does not map such items.
+func TestCompoundTaskOnStorageWithoutItsFirstContents(t *testing.T) {
+	r, h := newHookedRig(t, discreteMemory, Options{Chunk: 64})
+	defer r.close()
+	r.kernels["add"] = loadKernel(t, "add")
+	x, y := filled(256, 7), filled(16, 1) // x has 16 chunks
+	l := addTo(y)
+	l.included = true // the kernel is compiled then
+	r.run(l)
+	p := r.compound(adding(implicitly(x)))
+	tried := false
+	h.look = func() error { return errLookMemory } // the copy's waits block
+	h.wait = func() {
+		tried = true
+		p.tries(false)
+	}
+	r.run(launch{label: "enter", enter: []arg{to(x)}, included: true, scope: r.graph.NewScope()})
+	if !tried {
+		t.Error("the copy did not wait")
+	}
+	p.tries(true)
+	r.taskwait()
+	r.exit(x)
+	r.expect("x", x, filled(256, 8)...)
+}
