@@ -121,7 +121,7 @@ func (r *recordedCompound) run(ctx context.Context, c *current, s *sched.Schedul
 		return false, nil
 	}
 	for i, p := range r.valueParams {
-		r.values[i].Bytes = bound.params[p].arg.bytes() // of the same type
+		r.values[i].Bytes = bound.params[p].arg.bytes() // as many as when it was recorded: the type is that of the parameter
 	}
 	ran, err = s.RunCompound(ctx, compound, construct.Construct{Scope: c.children(), Group: c.group(), Place: c.place}, r.values...)
 	for i := range r.values {

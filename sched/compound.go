@@ -72,15 +72,15 @@ type compoundStorage struct {
 	padded   bool
 }
 
-// compoundMemory is memory that kernels of a compound task use and that the task does not map. The task keeps it as if
-// it had a pointer to it.
+// compoundMemory is memory that kernels of a compound task use and that the task does not map: that of a pointer, or the storage
+// in which an item without bytes lies, from there on to its end. The task keeps it as it keeps memory of pointers.
 type compoundMemory struct {
-	// pointer is Buffer.Pointer, with Buffer.Size and Buffer.ToEnd. It is not used for storage from an item without bytes
-	// to its end, which is that of item.
+	// pointer, size and toEnd are those of a Buffer.
 	pointer Pointer
 	size    uint64
 	toEnd   bool
-	item    memory.Section
+	// item is the item without bytes. Its Ptr is nil for memory of a pointer.
+	item memory.Section
 }
 
 // compoundValues are the push constants of a construct, which begin at a byte of Compound.push. Its kernel is nil if it runs nothing.
@@ -196,10 +196,12 @@ func (c *Compound) addLaunch(r *Region, level int32, memory map[compoundMemory]i
 	var parts []compoundPart
 	for k, b := range r.Kernel.Bindings() {
 		part := compoundPart{binding: k, memory: c.memoryOf(r, k, memory)}
-		if !b.Used {
+		if !b.Used || !runs {
 			continue
 		}
-		if part.memory < 0 {
+		if part.memory >= 0 {
+			c.readOnly[part.memory] = c.readOnly[part.memory] && b.ReadOnly
+		} else {
 			m := &r.Enter[r.buffer(k).Map]
 			part.start, part.size = m.Start(), m.Size
 			_, offset := c.items.find(part.start)
@@ -242,7 +244,6 @@ func (c *Compound) memoryOf(r *Region, binding int, memory map[compoundMemory]in
 		memory[m] = i
 		c.memory, c.readOnly = append(c.memory, m), append(c.readOnly, true)
 	}
-	c.readOnly[i] = c.readOnly[i] && r.Kernel.ReadOnly(binding)
 	return i
 }
 
@@ -354,7 +355,7 @@ func (s *Scheduler) memoryLocked(m *compoundMemory) (a argument, ok bool) {
 		if block == nil || stateOf(block).filling != 0 {
 			return a, false // only a task that maps it waits for its contents
 		}
-		// What keeps the block besides tasks has also made it dirty.
+		// The data construct that keeps the block has made it dirty: see openBlocksLocked.
 		return argument{Allocation: stateOf(block).Allocation, at: blockAt(block) + offset, size: block.Storage.Size - offset, toEnd: true}, true
 	}
 	a, err := s.pointedLocked(&Buffer{Pointer: m.pointer, Size: m.size, ToEnd: m.toEnd})

@@ -83,6 +83,9 @@ func TestCompoundTaskNeedsTheMemoryOfALaunchThatRunsNothing(t *testing.T) {
 	nothing.empty = true
 	p := r.compound(nothing, adding(tofrom(x)))
 	p.tries(true)
+	if !p.c.readOnly[0] {
+		t.Error("the memory counts as written")
+	}
 	r.free(memory)
 	p.tries(false)
 	r.exit(x)
