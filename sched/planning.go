@@ -5,6 +5,7 @@ import (
 	"iter"
 	"unsafe"
 
+	"github.com/vkomp/vkomp/internal/invariants"
 	"github.com/vkomp/vkomp/memory"
 	"github.com/vkomp/vkomp/sched/order"
 	"github.com/vkomp/vkomp/sched/transfer"
@@ -182,5 +183,12 @@ func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
 		state := stateOf(x.Block)
 		situation.Image, situation.Filling = state.image != nil, state.filling != 0
 	}
-	return t.transfers.Plan(&s.transfers, x, situation)
+	if err := t.transfers.Plan(&s.transfers, x, situation); err != nil {
+		return err
+	}
+	if invariants.Enabled && situation.Written && !x.ByDevice() {
+		// mustWaitToTransferLocked takes it for a copy by commands.
+		panic(fmt.Sprintf("sched: the host reads %s for task %q, to which commands in flight write", x.HostSpan(), t.Label))
+	}
+	return nil
 }
