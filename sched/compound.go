@@ -103,8 +103,8 @@ type compoundLaunch struct {
 	// level is above those of the launches that this one follows.
 	level  int32
 	groups [3]uint32
-	// push is where the launch's push constants begin among Compound.push, and pushEnd where they end.
-	push, pushEnd int
+	// push is where the launch's push constants begin among Compound.push.
+	push int
 	// parts are the buffers for the bindings that the kernel uses.
 	parts []compoundPart
 }
@@ -218,7 +218,6 @@ func (c *Compound) addLaunch(r *Region, level int32, memory map[compoundMemory]i
 	l := compoundLaunch{kernel: slices.Index(c.kernels, r.Kernel), level: level, groups: plan.Calls[0].Count, push: len(c.push), parts: parts}
 	c.values = append(c.values, compoundValues{r.Kernel, len(c.push)})
 	c.push = append(c.push, r.Kernel.Push(nil, r.Values)...)
-	l.pushEnd = len(c.push)
 	if l.kernel < 0 {
 		l.kernel = len(c.kernels)
 		c.kernels = append(c.kernels, r.Kernel)
@@ -411,7 +410,8 @@ func (c *Compound) encodeLocked(t *target) error {
 			c.commands.Barrier(order.LevelBarrier)
 			c.barriers++
 		}
-		k, push := t.dispatch.kernels[l.kernel], c.filled[l.push:l.pushEnd]
+		k := t.dispatch.kernels[l.kernel]
+		push := c.filled[l.push:][:k.PushSize()]
 		ranges = ranges[:0]
 		for _, p := range l.parts {
 			a := c.argument(&p, items, arguments)

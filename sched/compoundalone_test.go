@@ -53,8 +53,8 @@ func (p *compoundPair) run(asOne bool) {
 }
 
 // recordings returns how many recordings there are.
-func (p *compoundPair) recordings() (n int) {
-	p.r.d.set(func() { n = len(p.r.d.recordings) })
+func (r *rig) recordings() (n int) {
+	r.d.set(func() { n = len(r.d.recordings) })
 	return n
 }
 
@@ -208,7 +208,7 @@ func TestRecordingIsNotExecutedWithALaterBufferOfTheSameHandle(t *testing.T) {
 			p.run(true)
 		}
 		r.taskwait()
-		if n := p.recordings(); n != 1 {
+		if n := r.recordings(); n != 1 {
 			t.Errorf("%d recordings, want 1", n)
 		}
 		if err := r.s.Disassociate(sectionOf(x)); err != nil {
@@ -233,13 +233,13 @@ func TestRelinquishFreesRecordings(t *testing.T) {
 			other.run(true)
 		}
 		r.taskwait()
-		if n := p.recordings(); n != 2 {
+		if n := r.recordings(); n != 2 {
 			t.Errorf("%d recordings, want 2", n)
 		}
 		if err := r.s.Relinquish(); err != nil {
 			t.Fatal(err)
 		}
-		if n := p.recordings(); n != 0 {
+		if n := r.recordings(); n != 0 {
 			t.Errorf("%d recordings are left by Relinquish", n)
 		}
 	}
@@ -264,7 +264,7 @@ func TestCompoundThatCannotBeRecorded(t *testing.T) {
 		p.run(true)
 	}
 	r.run(launch{label: "exit", exit: []arg{from(x), from(y)}, included: true, out: [][]uint32{x, y}})
-	if n := p.recordings(); n != 0 || calls == 0 {
+	if n := r.recordings(); n != 0 || calls == 0 {
 		t.Errorf("%d recordings, %d attempts", n, calls)
 	}
 	r.expect("x", x, filled(16, 5)...)
@@ -291,12 +291,12 @@ func TestRecordingStaysWhileItIsExecuted(t *testing.T) {
 	r.s.mu.Lock()
 	p.c.forgetRecordedLocked() // as if storage had moved, which it can while the task is in flight
 	r.s.mu.Unlock()
-	if n := p.recordings(); n != 1 {
+	if n := r.recordings(); n != 1 {
 		t.Errorf("%d recordings, want that which is being executed", n)
 	}
 	r.d.release()
 	r.taskwait()
-	if n := p.recordings(); n != 0 {
+	if n := r.recordings(); n != 0 {
 		t.Errorf("%d recordings, want none", n)
 	}
 	r.run(launch{label: "exit", exit: []arg{from(y)}, included: true, out: [][]uint32{y}})

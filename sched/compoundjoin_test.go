@@ -32,13 +32,19 @@ func (r *rig) compound(launches ...launch) *compoundRun {
 	return &compoundRun{r, c}
 }
 
+// tries runs the compound task, with some other values, and checks whether one task does the constructs. It does not wait for it.
+func (p *compoundRun) tries(asOne bool, values ...CompoundValue) {
+	p.r.t.Helper()
+	ran, err := p.r.s.RunCompound(context.Background(), p.c, construct.Construct{Scope: p.r.scope}, values...)
+	if ran != asOne || err != nil {
+		p.r.t.Errorf("one task: %v, want %v; the error is %v", ran, asOne, err)
+	}
+}
+
 // expect runs the compound task, and checks whether it runs, and of how many items.
 func (p *compoundRun) expect(ran bool, items int) {
 	p.r.t.Helper()
-	got, err := p.r.s.RunCompound(context.Background(), p.c, construct.Construct{Scope: p.r.scope})
-	if got != ran || err != nil {
-		p.r.t.Errorf("ran is %v, want %v; the error is %v", got, ran, err)
-	}
+	p.tries(ran)
 	if n := len(p.c.joined.maps); n != items {
 		p.r.t.Errorf("the task has %d items, want %d: %v", n, items, p.c.joined.maps)
 	}
@@ -62,9 +68,12 @@ const joinCell = 64
 // cellsOf returns the cells of a variable.
 func cellsOf(x []uint32) [][]uint32 { return slices.Collect(slices.Chunk(x, joinCell)) }
 
-// addTo adds 1 to the slice.
-func addTo(s []uint32) launch {
-	return launch{label: "add", kernel: "add", args: []arg{tofrom(s)}, constant: 1, out: [][]uint32{s}}
+// addTo is a construct that adds 1 to the slice.
+func addTo(s []uint32) launch { return adding(tofrom(s)) }
+
+// adding is a construct that adds 1 to what the argument names.
+func adding(a arg) launch {
+	return launch{label: "add", kernel: "add", args: []arg{a}, constant: 1, out: [][]uint32{a.s}}
 }
 
 func TestItemsThatAreNeighboursInABlockAreOne(t *testing.T) {

@@ -1,28 +1,12 @@
 package sched
 
 import (
-	"context"
 	"slices"
 	"testing"
 
 	"github.com/vkomp/vkomp/memory"
-	"github.com/vkomp/vkomp/sched/construct"
 	"github.com/vkomp/vkomp/tasks"
 )
-
-// tries runs the compound task, and checks whether one task does the constructs. It does not wait for it.
-func (p *compoundRun) tries(asOne bool) {
-	p.r.t.Helper()
-	ran, err := p.r.s.RunCompound(context.Background(), p.c, construct.Construct{Scope: p.r.scope})
-	if ran != asOne || err != nil {
-		p.r.t.Errorf("one task: %v, want %v; the error is %v", ran, asOne, err)
-	}
-}
-
-// adding adds 1 to what the argument names.
-func adding(a arg) launch {
-	return launch{label: "add", kernel: "add", args: []arg{a}, constant: 1, out: [][]uint32{a.s}}
-}
 
 // implicitly is an item without bytes, which is bound up to the end of its storage.
 func implicitly(s []uint32) arg { return arg{s: s, kind: memory.MapAlloc, toEnd: true} }
@@ -160,25 +144,17 @@ func TestCommandsAreEncodedOnceForTheSameValues(t *testing.T) {
 	part := launch{label: "mix", kernel: "mix", args: []arg{tofrom(x[1:]), to(zero[1:]), to(zero[1:])}, constant: 1, out: [][]uint32{x}}
 	r.enter(x, zero)
 	p := r.compound(part, part)
-	run := func(recorded int, values ...CompoundValue) {
-		t.Helper()
-		if ran, err := r.s.RunCompound(context.Background(), p.c, construct.Construct{Scope: r.scope}, values...); !ran || err != nil {
-			t.Fatalf("ran is %v, the error %v", ran, err)
-		}
-		r.taskwait()
-		n := 0
-		r.d.set(func() { n = len(r.d.recordings) })
-		if n != recorded {
-			t.Errorf("%d recordings, want %d", n, recorded)
-		}
-	}
 	other := CompoundValue{Construct: 1, Value: 1, Bytes: valueBytes(2)[0]}
 	want := uint32(1)
 	for _, c := range []struct {
 		recorded int
 		values   []CompoundValue
 	}{{recorded: 0}, {recorded: 1}, {recorded: 1}, {0, []CompoundValue{other}}, {1, []CompoundValue{other}}, {recorded: 0}, {recorded: 1}} {
-		run(c.recorded, c.values...)
+		p.tries(true, c.values...)
+		r.taskwait()
+		if n := r.recordings(); n != c.recorded {
+			t.Errorf("%d recordings, want %d", n, c.recorded)
+		}
 		want = 3*(3*want+1) + uint32(1+len(c.values))
 	}
 	r.exit(x, zero)

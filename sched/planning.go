@@ -188,7 +188,7 @@ func (s *Scheduler) planLocked(t *target, x *transfer.Transfer) error {
 	}
 	if invariants.Enabled && situation.Written && !x.ByDevice() {
 		// mustWaitToTransferLocked takes it for a copy by commands.
-		panic(fmt.Sprintf("sched: the host reads %s for task %q, to which commands in flight write", x.HostSpan(), t.Label))
+		panic(fmt.Sprintf("sched: task %q has the host read %s, to which commands in flight write", t.Label, x.HostSpan()))
 	}
 	return nil
 }
